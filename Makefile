@@ -1,0 +1,43 @@
+# Everything a contributor needs. All targets set up what they use; only Python 3.11+ and make are assumed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: help setup demo test bench lint clean
+
+help:
+	@echo "make demo   a cluster in one process, real kubectl output, in under a minute"
+	@echo "make test   all tests (builds a real control plane once if Go is there)"
+	@echo "make bench  benchmarks, as ratios to the real programs"
+	@echo "make lint   ruff, mypy --strict, import-linter, forbidden calls"
+	@echo "make clean  remove what the other targets made"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml tools/dev-requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "holokube needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/dev-requirements.txt -e '.[cel]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/python examples/demo.py
+
+test: setup
+	@$(BIN)/python -m holokube.testing.controlplane build || [ -z "$$HOLOKUBE_REQUIRE_REAL" ]
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+bench: setup
+	@$(BIN)/python -m benchmarks
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/lint/forbidden_calls.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-report.html
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

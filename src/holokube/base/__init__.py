@@ -1,0 +1,1 @@
+"""The ground floor: clock, virtual-time event loop, seeded randomness, errors, logging."""
