@@ -1,0 +1,1 @@
+"""What Kubernetes values mean: quantities, selectors, taints, requirements, patches, status errors."""
