@@ -1,0 +1,1 @@
+"""Controllers: work queues, reconcilers, singletons, leader election, events, health."""

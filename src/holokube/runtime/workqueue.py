@@ -1,0 +1,321 @@
+"""The work queue of every controller, with client-go's promises.
+
+* An item is in the queue at most once, however often it is added.
+* An item is with one worker at most. Added again meanwhile, it is queued again when that worker is done.
+* ``add_after`` adds later; of several delays for one item the earliest counts.
+* ``add_rate_limited`` adds after the item's own, growing delay until ``forget``.
+
+The queue is a plain data structure on the clock: ``try_get`` needs no event loop at all. Only ``get`` waits,
+and then one loop timer, for the earliest delayed item, serves all the items and all the workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from bisect import insort
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
+
+from holokube.base.clock import Clock
+from holokube.runtime.ratelimit import RateLimiter, default_limiter
+
+T = TypeVar("T", bound=Hashable)
+
+# Event loops round their timers and may fire a little early; what is due within a microsecond is due.
+_DUE_TOLERANCE_S = 1e-6
+
+
+class QueueShutDown(Exception):
+    """``get`` on a queue that was shut down and holds nothing more: the end of the work, not an error."""
+
+
+class QueueObserver(Protocol):
+    """What the metrics want to know of one queue."""
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def taken(self, waited_s: float) -> None: ...
+
+    def finished(self, worked_s: float) -> None: ...
+
+
+class QueueMetrics(Protocol):
+    """Hands out the observer of one named queue; ``holokube.runtime.metrics`` has the Prometheus one."""
+
+    def observe_queue(self, name: str, queue: WorkQueue[T]) -> QueueObserver: ...
+
+
+class WorkQueue(Generic[T]):
+    """A deduplicating, delaying, rate-limited queue; higher priority first, then first in, first out."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        name: str = "",
+        *,
+        limiter: RateLimiter[T] | None = None,
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        self._clock = clock
+        self.name = name
+        self._limiter: RateLimiter[T] = limiter if limiter is not None else default_limiter(clock)
+        # Ready items by priority; the dict inside is the ordered set. Levels are kept sorted, lowest first.
+        self._levels: dict[int, OrderedDict[T, None]] = {}
+        self._order: list[int] = []
+        self._size = 0
+        # Everything that must be handed out, with its priority: ready items, and those to re-queue when done.
+        self._dirty: dict[T, int] = {}
+        self._processing_since_s: dict[T, float] = {}
+        self._added_at_s: dict[T, float] = {}
+        # Delayed items. A heap entry is alive while the dict names its very deadline and sequence number.
+        self._delayed: dict[T, tuple[float, int, int]] = {}
+        self._heap: list[tuple[float, int, T]] = []
+        self._sequence = 0
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._drainers: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due_s = 0.0
+        self._shutting_down = False
+        self._observer = metrics.observe_queue(name, self) if metrics is not None else None
+
+    def __len__(self) -> int:
+        """How many items could be handed out now."""
+        self._promote_due()
+        return self._size
+
+    @property
+    def depth(self) -> int:
+        """Items waiting for a worker, those included whose worker must be done with them first."""
+        self._promote_due()
+        return len(self._dirty)
+
+    @property
+    def delayed(self) -> int:
+        """How many items wait for their time."""
+        self._promote_due()
+        return len(self._delayed)
+
+    @property
+    def processing(self) -> int:
+        """How many items are with a worker."""
+        return len(self._processing_since_s)
+
+    @property
+    def shutting_down(self) -> bool:
+        return self._shutting_down
+
+    def processing_ages_s(self) -> list[float]:
+        """For each item with a worker, for how long."""
+        now_s = self._clock.monotonic()
+        return [now_s - since_s for since_s in self._processing_since_s.values()]
+
+    def add(self, item: T, *, priority: int = 0) -> None:
+        """Marks the item as needing work. Added again, it keeps its place, or gets the higher priority."""
+        if self._shutting_down:
+            return
+        known = self._dirty.get(item)
+        if known is not None:
+            if priority > known:
+                self._raise_priority(item, known, priority)
+            return
+        self._dirty[item] = priority
+        if self._observer is not None:
+            self._observer.added()
+            self._added_at_s.setdefault(item, self._clock.monotonic())
+        if item not in self._processing_since_s:
+            self._push(item, priority)
+
+    def add_after(self, item: T, delay_s: float, *, priority: int = 0) -> None:
+        """Adds the item when the delay is over; an earlier time already set for it stands."""
+        if self._shutting_down:
+            return
+        if self._observer is not None:
+            self._observer.retried()
+        if delay_s <= 0:
+            self.add(item, priority=priority)
+            return
+        due_s = self._clock.monotonic() + delay_s
+        known = self._delayed.get(item)
+        if known is not None:
+            known_due_s, sequence, known_priority = known
+            priority = max(priority, known_priority)
+            if known_due_s <= due_s:
+                self._delayed[item] = (known_due_s, sequence, priority)
+                return
+        self._sequence += 1
+        self._delayed[item] = (due_s, self._sequence, priority)
+        heapq.heappush(self._heap, (due_s, self._sequence, item))
+        self._drop_dead_entries()
+        if self._getters:
+            self._arm_timer()
+
+    def add_rate_limited(self, item: T, *, priority: int = 0) -> None:
+        """Adds the item when its limiter allows."""
+        self.add_after(item, self._limiter.next_delay_s(item), priority=priority)
+
+    def forget(self, item: T) -> None:
+        """Ends the item's history of failures. It does not take the item out of the queue."""
+        self._limiter.forget(item)
+
+    def num_requeues(self, item: T) -> int:
+        return self._limiter.num_requeues(item)
+
+    def try_get(self) -> T | None:
+        """The next item if there is one ready; ``done`` must follow."""
+        self._promote_due()
+        return self._pop() if self._size else None
+
+    async def get(self) -> T:
+        """Waits for the next item; ``done`` must follow. Raises QueueShutDown at the end."""
+        while True:
+            self._promote_due()
+            if self._size:
+                return self._pop()
+            if self._shutting_down:
+                raise QueueShutDown(f"work queue {self.name!r} is shut down")
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            self._arm_timer()
+            try:
+                await getter
+            except BaseException:
+                getter.cancel()
+                with suppress(ValueError):
+                    self._getters.remove(getter)
+                # A wake-up that reached a cancelled worker belongs to the next one.
+                if self._size and not getter.cancelled():
+                    self._wake_getter()
+                if not self._getters:
+                    self._disarm_timer()
+                raise
+
+    def done(self, item: T) -> None:
+        """The worker is through with the item, well or not."""
+        since_s = self._processing_since_s.pop(item, None)
+        if since_s is None:
+            raise ValueError(
+                f"work queue {self.name!r}: done({item!r}) without a get; each get is followed by one done"
+            )
+        if self._observer is not None:
+            self._observer.finished(self._clock.monotonic() - since_s)
+        priority = self._dirty.get(item)
+        if priority is not None:
+            self._push(item, priority)
+        self._wake_drainers()
+
+    def shut_down(self) -> None:
+        """Takes no more items and drops the delayed ones; what is queued is still handed out."""
+        self._begin_shut_down()
+        for drainer in self._drainers:
+            if not drainer.done():
+                drainer.set_result(None)
+        self._drainers.clear()
+
+    async def shut_down_with_drain(self) -> None:
+        """As ``shut_down``, and waits until all is worked off, or until a plain ``shut_down``."""
+        self._begin_shut_down()
+        if self._size or self._processing_since_s:
+            drainer = asyncio.get_running_loop().create_future()
+            self._drainers.append(drainer)
+            await drainer
+
+    def _begin_shut_down(self) -> None:
+        self._shutting_down = True
+        self._delayed.clear()
+        self._heap.clear()
+        self._disarm_timer()
+        while self._getters:
+            self._wake_getter()
+
+    def _wake_drainers(self) -> None:
+        if self._drainers and not self._size and not self._processing_since_s:
+            self.shut_down()
+
+    def _push(self, item: T, priority: int) -> None:
+        level = self._levels.get(priority)
+        if level is None:
+            level = self._levels[priority] = OrderedDict()
+            insort(self._order, priority)
+        level[item] = None
+        self._size += 1
+        self._wake_getter()
+
+    def _pop(self) -> T:
+        priority = self._order[-1]
+        level = self._levels[priority]
+        item, _ = level.popitem(last=False)
+        if not level:
+            del self._levels[priority]
+            self._order.pop()
+        self._size -= 1
+        del self._dirty[item]
+        now_s = self._clock.monotonic()
+        self._processing_since_s[item] = now_s
+        if self._observer is not None:
+            self._observer.taken(now_s - self._added_at_s.pop(item, now_s))
+        return item
+
+    def _raise_priority(self, item: T, old: int, new: int) -> None:
+        self._dirty[item] = new
+        if item in self._processing_since_s:
+            return
+        level = self._levels[old]
+        del level[item]
+        if not level:
+            del self._levels[old]
+            self._order.remove(old)
+        self._size -= 1
+        self._push(item, new)
+
+    def _wake_getter(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _promote_due(self) -> None:
+        """Moves the delayed items whose time has come into the queue."""
+        if not self._heap:
+            return
+        limit_s = self._clock.monotonic() + _DUE_TOLERANCE_S
+        while self._heap and self._heap[0][0] <= limit_s:
+            _, sequence, item = heapq.heappop(self._heap)
+            entry = self._delayed.get(item)
+            if entry is not None and entry[1] == sequence:
+                del self._delayed[item]
+                self.add(item, priority=entry[2])
+
+    def _drop_dead_entries(self) -> None:
+        """Keeps the heap within twice the live items: superseded entries would else pile up until due."""
+        if len(self._heap) > 2 * len(self._delayed) + 64:
+            self._heap = [(due_s, sequence, item) for item, (due_s, sequence, _) in self._delayed.items()]
+            heapq.heapify(self._heap)
+
+    def _arm_timer(self) -> None:
+        """One timer, for the earliest delayed item, and only while somebody waits."""
+        if not self._heap:
+            return
+        due_s = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer_due_s <= due_s:
+                return
+            self._timer.cancel()
+        self._timer_due_s = due_s
+        self._timer = asyncio.get_running_loop().call_at(due_s, self._on_timer)
+
+    def _disarm_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._promote_due()
+        if self._getters:
+            self._arm_timer()
