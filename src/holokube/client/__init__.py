@@ -1,0 +1,1 @@
+"""The one way to a cluster: the client, its transports and caches."""

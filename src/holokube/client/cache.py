@@ -1,0 +1,134 @@
+"""What an informer knows: objects by key, and indexes that are kept up to date change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+JsonObject = dict[str, Any]
+JsonObjects = list[JsonObject]  # Where a method is called `list`, the type needs another name.
+Strings = list[str]
+IndexFunction = Callable[[JsonObject], Iterable[str]]
+"""The values under which an index lists an object; none to leave it out."""
+
+
+class LabelMatcher(Protocol):
+    """What ``Lister.list`` needs of a label selector."""
+
+    def matches(self, labels: Mapping[str, str]) -> bool: ...
+
+
+def object_key(obj: Mapping[str, Any]) -> str:
+    """``namespace/name``, or ``name`` for what belongs to the whole cluster."""
+    meta = obj["metadata"]
+    namespace = meta.get("namespace")
+    return f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
+
+
+class Index:
+    """Objects by the values that a function finds in them."""
+
+    def __init__(self, function: IndexFunction) -> None:
+        self._function = function
+        self._by_value: dict[str, dict[str, JsonObject]] = {}
+
+    def replace(self, key: str, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Takes an object's change over. Its place is kept where the value is the same."""
+        gone = set(self._function(old)) if old is not None else set()
+        for value in self._function(new) if new is not None else ():
+            assert new is not None
+            self._by_value.setdefault(value, {})[key] = new
+            gone.discard(value)
+        for value in gone:
+            entries = self._by_value[value]
+            del entries[key]
+            if not entries:
+                del self._by_value[value]
+
+    def get(self, value: str) -> Mapping[str, JsonObject]:
+        return self._by_value.get(value, {})
+
+    def values(self) -> list[str]:
+        return list(self._by_value)
+
+
+class Lister:
+    """Reads a cache. Objects are shared: never change one that you got here."""
+
+    def __init__(self, indexers: Mapping[str, IndexFunction] | None = None) -> None:
+        self._objects: dict[str, JsonObject] = {}
+        self._namespaces = Index(_namespace_of)
+        self._indexes = {name: Index(function) for name, function in (indexers or {}).items()}
+
+    def get(self, name: str, namespace: str | None = None) -> JsonObject | None:
+        return self._objects.get(f"{namespace}/{name}" if namespace else name)
+
+    def by_key(self, key: str) -> JsonObject | None:
+        """By ``namespace/name`` or ``name``, the keys that work queues carry."""
+        return self._objects.get(key)
+
+    def list(self, namespace: str | None = None, *, selector: LabelMatcher | None = None) -> JsonObjects:
+        """All objects, or a namespace's, in the order in which they were first seen."""
+        objects = self._namespaces.get(namespace) if namespace else self._objects
+        if selector is None:
+            return [*objects.values()]
+        return [obj for obj in objects.values() if selector.matches(obj["metadata"].get("labels") or {})]
+
+    def by_index(self, index: str, value: str) -> JsonObjects:
+        """The objects that an index lists under a value."""
+        return [*self._index(index).get(value).values()]
+
+    def index_values(self, index: str) -> Strings:
+        """The values under which an index lists anything."""
+        return self._index(index).values()
+
+    def add_index(self, name: str, function: IndexFunction) -> None:
+        """Adds an index at any time; what is there already is put in."""
+        if name in self._indexes:
+            raise ValueError(f"there is an index {name!r} already; choose another name")
+        index = Index(function)
+        for key, obj in self._objects.items():
+            index.replace(key, None, obj)
+        self._indexes[name] = index
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        return iter([*self._objects.values()])
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._objects
+
+    def _index(self, name: str) -> Index:
+        try:
+            return self._indexes[name]
+        except KeyError:
+            known = ", ".join(sorted(self._indexes)) or "none"
+            raise KeyError(f"no index {name!r}; there are: {known}") from None
+
+
+class Cache(Lister):
+    """A lister that can be written; only its informer does."""
+
+    def put(self, key: str, obj: JsonObject) -> None:
+        self._change(key, obj)
+        self._objects[key] = obj
+
+    def remove(self, key: str) -> None:
+        self._change(key, None)
+        del self._objects[key]
+
+    def all_keys(self) -> Strings:
+        return [*self._objects]
+
+    def _change(self, key: str, new: JsonObject | None) -> None:
+        old = self._objects.get(key)
+        self._namespaces.replace(key, old, new)
+        for index in self._indexes.values():
+            index.replace(key, old, new)
+
+
+def _namespace_of(obj: JsonObject) -> Iterable[str]:
+    namespace = obj["metadata"].get("namespace")
+    return (namespace,) if namespace else ()

@@ -1,0 +1,354 @@
+"""A local copy of a kind of object, kept true by list and watch.
+
+Handlers see, for every object, a history that could have happened: ``ADDED``, any number of ``MODIFIED`` each
+with the state before, ``DELETED``, ``ADDED`` again. Intermediate states may be missing after an interruption,
+but no event is repeated, invented or out of order: what changed while the watch was down is found by
+comparing the new list with the cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError
+from holokube.base.log import get_logger
+from holokube.base.rng import Rng
+from holokube.client.backoff import Backoff, BackoffPolicy
+from holokube.client.cache import Cache, IndexFunction, JsonObject, Lister, object_key
+from holokube.client.client import PAGE_SIZE, Client
+from holokube.client.resources import Resource
+from holokube.client.transport import WatchEvent, close_stream
+from holokube.kube.errors import ApiError, BadRequest, Expired, Gone, Invalid
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
+"""Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
+that was new in the event before, so that a handler which keeps sums can take away what it had added. A resync
+is a ``MODIFIED`` whose old is its new."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+WATCH_TIMEOUT_S = (300, 600)
+"""The server is asked to end each watch after a random time in this range, so that load spreads anew."""
+SHORT_WATCH_S = 1.0
+LOWER_LISTS_BEFORE_RESET = 3
+
+_log = get_logger("holokube.client.informer")
+
+
+class Informer:
+    """Lists and watches one resource and tells handlers what changes."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        indexers: Mapping[str, IndexFunction] | None = None,
+        resync_every_s: float = 0.0,
+        watch_list: bool = False,
+        page_size: int = PAGE_SIZE,
+        backoff: BackoffPolicy | None = None,
+        rng: Rng | None = None,
+    ) -> None:
+        """``watch_list`` asks the server to stream the first state instead of listing it; a server that
+        cannot is noticed. Give each process an ``rng`` of its own, or all come back at the same moment."""
+        self._clock = clock
+        self._client = client
+        self.resource = resource
+        self.namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._resync_every_s = resync_every_s
+        self._watch_list = watch_list
+        self._page_size = page_size
+        self._rng = rng or Rng(f"informer/{resource}/{namespace or ''}/{label_selector}/{field_selector}")
+        self._backoff = Backoff(clock, self._rng.fork("backoff"), backoff)
+        self._cache = Cache(indexers)
+        self._handlers: list[Handler] = []
+        self._version = ""
+        self._must_list = True
+        self._lower_lists = 0
+        self._listed = asyncio.Event()
+        self._has_synced = False
+        self._task: asyncio.Task[None] | None = None
+        self._log = _log.bind(resource=str(resource), **({"namespace": namespace} if namespace else {}))
+
+    @property
+    def lister(self) -> Lister:
+        return self._cache
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is in the cache, and handlers were told."""
+        return self._has_synced
+
+    @property
+    def resource_version(self) -> str:
+        """The version up to which the cache is known to be complete."""
+        return self._version
+
+    def add_handler(self, on_event: Handler) -> Callable[[], None]:
+        """Has ``on_event`` called from now on, at once with ``ADDED`` for what is there already.
+
+        Returns a function that takes it out again.
+        """
+        for obj in self._cache:
+            self._call(on_event, "ADDED", None, obj)
+        self._handlers.append(on_event)
+
+        def remove() -> None:
+            with suppress(ValueError):
+                self._handlers.remove(on_event)
+
+        return remove
+
+    def add_index(self, name: str, function: IndexFunction) -> None:
+        self._cache.add_index(name, function)
+
+    async def synced(self) -> None:
+        """Waits for the first list."""
+        await self._listed.wait()
+        if not self._has_synced:
+            raise HolokubeError(
+                f"the informer of {self.resource.qualified_name} was stopped before its first list",
+                hint="See the log for why it could not list.",
+            )
+
+    def start(self) -> asyncio.Task[None]:
+        """Runs in a task of its own until ``stop``."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self.run(), name=f"informer {self.resource}")
+        return self._task
+
+    async def stop(self) -> None:
+        """Ends the task that ``start`` began. The cache stays as it is."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self._listed.set()
+        if task is not None and not task.cancelled():
+            task.result()
+
+    async def run(self) -> None:
+        """Keeps the cache true until cancelled."""
+        resync = asyncio.create_task(self._resync()) if self._resync_every_s > 0 else None
+        try:
+            while True:
+                await self._list_and_watch()
+        finally:
+            self._listed.set()
+            if resync is not None:
+                resync.cancel()
+                await asyncio.wait({resync})
+
+    async def _list_and_watch(self) -> None:
+        """One list, if needed, and one watch; errors are survived here."""
+        started_at = self._clock.monotonic()
+        try:
+            stream = await self._start_stream()
+            if stream is None:
+                return
+            seen = await self._follow(stream)
+        except (Expired, Gone) as error:
+            self._log.info("version has left the server's history: listing again", why=error.message)
+            self._must_list = True
+        except ApiError as error:
+            if _version_is_in_the_future(error):
+                self._log.warning("server does not know our version: listing again", why=error.message)
+                self._must_list = True
+            else:
+                self._log.warning("list or watch refused: trying again", why=error.message)
+        except HolokubeError as error:
+            self._log.info("list or watch interrupted: trying again", why=error.message)
+        else:
+            # Servers end watches all the time; only one that ends at once looks like trouble.
+            if seen or self._clock.monotonic() - started_at >= SHORT_WATCH_S:
+                return
+        await self._backoff.wait()
+
+    async def _start_stream(self) -> AsyncIterator[WatchEvent] | None:
+        """A watch that continues where the cache is; None if the first state has to be fetched once more."""
+        if not self._must_list:
+            return self._watch(self._version)
+        if self._watch_list:
+            return await self._stream_initial_state()
+        listed = await self._client.list_all(
+            self.resource,
+            self.namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            page_size=self._page_size,
+        )
+        if not await self._replace(listed.items, listed.resource_version):
+            return None
+        return self._watch(self._version)
+
+    def _watch(self, version: str, *, initial: bool = False) -> AsyncIterator[WatchEvent]:
+        low, high = WATCH_TIMEOUT_S
+        return self._client.watch(
+            self.resource,
+            self.namespace,
+            resource_version=version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_s=low + self._rng.randrange(high - low),
+            send_initial_events=initial,
+        )
+
+    async def _stream_initial_state(self) -> AsyncIterator[WatchEvent] | None:
+        """Reads the first state as events; the stream then goes on with what happens next."""
+        stream = self._watch("", initial=True)
+        state: dict[str, JsonObject] = {}
+        handed_over = False
+        try:
+            async for event in stream:
+                if event.type == "BOOKMARK":
+                    meta = event.object["metadata"]
+                    if (meta.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
+                        handed_over = await self._replace(state.values(), str(meta["resourceVersion"]))
+                        return stream if handed_over else None
+                elif event.type == "DELETED":
+                    state.pop(object_key(event.object), None)
+                else:
+                    state[object_key(event.object)] = event.object
+        except (Invalid, BadRequest) as error:
+            self._log.info("server does not stream the first state: listing instead", why=error.message)
+        finally:
+            if not handed_over:
+                await close_stream(stream)
+        # Refused, or ended before the end of the first state: an old server ignores the wish altogether.
+        self._watch_list = False
+        return None
+
+    async def _follow(self, stream: AsyncIterator[WatchEvent]) -> int:
+        """Applies a watch until it ends; the number of events."""
+        seen = 0
+        try:
+            async for event in stream:
+                seen += 1
+                if event.type != "BOOKMARK":
+                    self._apply(event.type, event.object)
+                self._move_version(str(event.object["metadata"].get("resourceVersion") or ""))
+        finally:
+            await close_stream(stream)
+        return seen
+
+    async def _replace(self, items: Iterable[JsonObject], version: str) -> bool:
+        """Makes the cache what a list shows, with an event for each difference; False if it is refused.
+
+        A list older than the cache comes from a server that lags behind: taking it would make time go back.
+        If it happens again and again, the server's history began anew (a restored backup, an empty cluster
+        under the same address), and the list is the truth.
+        """
+        if _order(version, self._version) < 0:
+            self._lower_lists += 1
+            if self._lower_lists < LOWER_LISTS_BEFORE_RESET:
+                self._log.warning(
+                    "list is older than the cache: listing again", listed=version, have=self._version
+                )
+                await self._backoff.wait()
+                return False
+            self._log.warning("server's history began anew", listed=version, had=self._version)
+        self._lower_lists = 0
+        listed = {object_key(obj): obj for obj in items}
+        for key in [key for key in self._cache.all_keys() if key not in listed]:
+            self._remove(key)
+        for key, obj in listed.items():
+            old = self._cache.by_key(key)
+            if old is None or _version(old) != _version(obj) or _uid(old) != _uid(obj):
+                self._put(key, old, obj)
+        self._version = version
+        self._must_list = False
+        self._has_synced = True
+        self._listed.set()
+        return True
+
+    def _apply(self, type: str, obj: JsonObject) -> None:
+        """Takes over one event of a watch, unless the cache has seen it or something newer."""
+        key = object_key(obj)
+        old = self._cache.by_key(key)
+        if type == "DELETED":
+            # Some servers send the last state with its own old version, which may be lower than what other
+            # objects have reached meanwhile: only this object's version counts.
+            if old is not None and _order(_version(obj), _version(old)) >= 0:
+                self._remove(key)
+        elif type in ("ADDED", "MODIFIED"):
+            if _order(_version(obj), self._version) > 0:
+                self._put(key, old, obj)
+        else:
+            self._log.warning("event of an unknown type ignored", type=type, key=key)
+
+    def _move_version(self, version: str) -> None:
+        if version and _order(version, self._version) > 0:
+            self._version = version
+
+    def _put(self, key: str, old: JsonObject | None, new: JsonObject) -> None:
+        if old is not None and _uid(old) != _uid(new):
+            # Deleted and made anew while nobody looked: two objects, not a change of one.
+            self._remove(key)
+            old = None
+        self._cache.put(key, new)
+        self._tell("ADDED" if old is None else "MODIFIED", old, new)
+
+    def _remove(self, key: str) -> None:
+        old = self._cache.by_key(key)
+        self._cache.remove(key)
+        self._tell("DELETED", old, None)
+
+    def _tell(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        for handler in tuple(self._handlers):
+            self._call(handler, type, old, new)
+
+    def _call(
+        self, handler: Handler, type: EventType, old: JsonObject | None, new: JsonObject | None
+    ) -> None:
+        try:
+            handler(type, old, new)
+        except Exception as error:
+            # One bad handler must not keep the others, or the cache, from the truth.
+            obj: Mapping[str, Any] = new or old or {}
+            self._log.exception("handler failed", exc=error, type=type, key=object_key(obj))
+
+    async def _resync(self) -> None:
+        while True:
+            await self._clock.sleep(self._resync_every_s)
+            for obj in self._cache:
+                # A handler may have been quicker than this loop: only what is still current is repeated.
+                if self._cache.by_key(object_key(obj)) is obj:
+                    self._tell("MODIFIED", obj, obj)
+
+
+def _version(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion") or "")
+
+
+def _uid(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("uid") or "")
+
+
+def _order(a: str, b: str) -> int:
+    """Below, at or above zero as version ``a`` is before, at or after ``b``.
+
+    Versions of Kubernetes are numbers that only grow. Of a server that uses anything else only equality is
+    known, and what differs is taken to be newer.
+    """
+    if a == b:
+        return 0
+    if a.isdecimal() and b.isdecimal():
+        return -1 if int(a) < int(b) else 1
+    return 1
+
+
+def _version_is_in_the_future(error: ApiError) -> bool:
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes) or (
+        "Too large resource version" in error.message
+    )

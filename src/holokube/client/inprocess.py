@@ -1,0 +1,201 @@
+"""To the embedded API server in the same process: no HTTP, and no copying of what is read.
+
+Objects that come back are the stored ones. They are shared with everybody else and must not be changed; build a new
+dict instead. What is handed in is copied by the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from holokube.apiserver.admission.base import IN_PROCESS, Caller
+from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.discovery import Discovery
+from holokube.apiserver.http.negotiation import Format
+from holokube.apiserver.http.paths import parse_path
+from holokube.apiserver.openapi import OpenApi
+from holokube.apiserver.options import DeleteOptions, ListOptions, WriteOptions
+from holokube.apiserver.patching import APPLY
+from holokube.apiserver.registry import Registry
+from holokube.apiserver.resources import Served
+from holokube.apiserver.watching import WatchStream
+from holokube.base.errors import TransportError
+from holokube.client.resources import Resource
+from holokube.client.transport import JSON, Call, WatchEvent
+from holokube.kube.errors import MethodNotAllowed, NotFound
+from holokube.kube.types import JsonObject
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class InProcessTransport:
+    """Carries calls straight to a ``Registry``."""
+
+    def __init__(self, registry: Registry, caller: Caller = IN_PROCESS) -> None:
+        self._registry = registry
+        self._caller = caller
+        self._open: set[WatchStream] = set()
+        self._closed = False
+
+    async def call(self, call: Call) -> JsonObject:
+        self._check_open(call)
+        served = self._served(call.resource)
+        if call.subresource and call.subresource != "status":
+            return await self._subresource(call, served)
+        if call.verb not in (served.info.verbs if not call.subresource else served.info.subresources["status"].verbs):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+        if call.verb == "get":
+            version = call.query.get("resourceVersion", "")
+            return self._registry.get(served, call.namespace, call.name, resource_version=version).obj
+        if call.verb == "list":
+            return self._list(call, served)
+        return await self._write(call, served)
+
+    def _list(self, call: Call, served: Served) -> JsonObject:
+        options = ListOptions.parse(call.query, watch=False)
+        found = self._registry.list(served, call.namespace, options)
+        meta: JsonObject = {"resourceVersion": str(found.revision)}
+        if found.continue_:
+            meta["continue"] = found.continue_
+        if found.remaining:
+            meta["remainingItemCount"] = found.remaining
+        return {
+            "kind": served.type.list_kind,
+            "apiVersion": served.api_version,
+            "metadata": meta,
+            "items": [stored.obj for stored in found.items],
+        }
+
+    async def _write(self, call: Call, served: Served) -> JsonObject:
+        registry, caller = self._registry, self._caller
+        if call.verb == "delete":
+            deletion = DeleteOptions.parse(call.query, call.body)
+            answer, _ = await registry.delete(served, call.namespace, call.name, deletion, caller)
+            return answer
+        if call.verb == "deletecollection":
+            deletion = DeleteOptions.parse(call.query, call.body)
+            selector = ListOptions.parse(call.query, watch=False)
+            gone = await registry.delete_collection(served, call.namespace, selector, deletion, caller)
+            return {
+                "kind": served.type.list_kind,
+                "apiVersion": served.api_version,
+                "metadata": {"resourceVersion": str(gone.revision)},
+                "items": [stored.obj for stored in gone.items],
+            }
+        options = self._options(call)
+        if call.verb == "create":
+            if served.info.verbs == ("create",):
+                virtual = registry.subresources.create_virtual
+                return (await virtual(served, call.namespace, call.body, options, caller)).stored.obj
+            return (await registry.create(served, call.namespace, call.body, options, caller)).stored.obj
+        if call.verb == "update":
+            result = await registry.update(
+                served, call.namespace, call.name, call.body, options, caller, call.subresource
+            )
+        else:
+            result = await registry.patch(
+                served, call.namespace, call.name, call.content_type, call.body, options, caller, call.subresource
+            )
+        return result.stored.obj
+
+    @staticmethod
+    def _options(call: Call) -> WriteOptions:
+        kind = {"create": "CreateOptions", "update": "UpdateOptions"}.get(call.verb, "PatchOptions")
+        return WriteOptions.parse(call.query, kind, apply=call.content_type == APPLY)
+
+    async def _subresource(self, call: Call, served: Served) -> JsonObject:
+        name, _, rest = call.subresource.partition("/")
+        known = served.info.subresources.get(name)
+        if known is None:
+            raise NotFound("the server could not find the requested resource", details={})
+        if call.verb not in known.verbs:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+        outcome = await self._registry.subresources.handle(
+            served, call.namespace, call.name, name, call.verb,
+            body=call.body, content_type=call.content_type, query=call.query,
+            options=self._options(call), caller=self._caller, rest=rest,
+        )  # fmt: skip
+        if isinstance(outcome, WriteResult):
+            return outcome.stored.obj
+        if isinstance(outcome, tuple):
+            text, _ = outcome
+            raise TransportError(
+                f"{call} answers with text, not with an object ({len(text)} bytes)",
+                hint="use Client.request for logs and proxies",
+            )
+        return outcome
+
+    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        self._check_open(call)
+        served = self._served(call.resource)
+        query = dict(call.query)
+        if call.name:
+            own = f"metadata.name={call.name}"
+            query["fieldSelector"] = f"{query['fieldSelector']},{own}" if query.get("fieldSelector") else own
+        stream = self._registry.watch(served, call.namespace, ListOptions.parse(query, watch=True))
+        self._open.add(stream)
+        try:
+            while (batch := await stream.next_batch()) is not None:
+                for event in batch:
+                    yield WatchEvent(event.type, event.stored.obj)
+            if self._closed:
+                raise TransportError("the connection to the embedded server was closed", hint="watch again")
+        finally:
+            self._open.discard(stream)
+            stream.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Any:
+        """Paths that are not resources, and resources whose answers are text."""
+        plain = urlsplit(path).path.rstrip("/") or "/"
+        if method == "GET":
+            discovery = Discovery(self._registry)
+            found = discovery.version() if plain == "/version" else discovery.answer(plain, Format())
+            if found is not None:
+                return found
+            if plain in _HEALTH:
+                return "ok"
+            if plain == "/openapi/v2":
+                return orjson.loads(OpenApi(self._registry).v2().raw)
+        parsed = parse_path(plain)
+        if parsed is None or not parsed.plural:
+            raise NotFound("the server could not find the requested resource", details={})
+        served = self._registry.resolve(parsed.group, parsed.version, parsed.plural)
+        verb = {"GET": "get" if parsed.name else "list", "POST": "create", "PUT": "update", "PATCH": "patch"}.get(
+            method, "delete" if parsed.name else "deletecollection"
+        )
+        resource = Resource(parsed.group, parsed.version, parsed.plural, served.kind, served.namespaced)
+        if parsed.subresource in ("log", "proxy"):
+            outcome = await self._registry.subresources.handle(
+                served, parsed.namespace, parsed.name, parsed.subresource, verb, body=body, content_type=content_type,
+                query=query or {}, options=WriteOptions(), caller=self._caller, rest=parsed.rest,
+            )  # fmt: skip
+            return outcome[0].decode() if isinstance(outcome, tuple) else outcome
+        return await self.call(
+            Call(
+                verb, resource, parsed.namespace, parsed.name, parsed.subresource, query or {}, body, content_type
+            )
+        )
+
+    async def close(self) -> None:
+        self._closed = True
+        for stream in list(self._open):
+            stream.close()
+
+    def _served(self, resource: Resource) -> Served:
+        return self._registry.resolve(resource.group, resource.version, resource.plural)
+
+    def _check_open(self, call: Call) -> None:
+        if self._closed:
+            raise TransportError(f"{call}: this client has been closed", hint="make a new client")

@@ -1,0 +1,98 @@
+"""The one low-level seam between the client and a cluster.
+
+A transport carries a ``Call`` to an API server and brings back its answer. It is bound to the embedded server
+(``client.inprocess``), to any server over HTTP (``client.http``), or wraps another one to make it misbehave
+(``client.faulty``). Nothing above this seam knows which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from holokube.client.resources import Resource
+
+JSON = "application/json"
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to the API, in the API's own words rather than HTTP's."""
+
+    verb: str
+    """``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete`` or ``deletecollection``."""
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    content_type: str = JSON
+
+    @property
+    def writes(self) -> bool:
+        return self.verb in WRITES
+
+    @property
+    def path(self) -> str:
+        return self.resource.path(namespace=self.namespace, name=self.name, subresource=self.subresource)
+
+    def __str__(self) -> str:
+        """``patch pods/status default/web-0``: how messages and logs name a call."""
+        what = f"{self.resource.qualified_name}/{self.subresource}" if self.subresource else (
+            self.resource.qualified_name
+        )
+        where = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.verb} {what} {where}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
+
+    A transport hands ``ERROR`` through, with the ``Status`` as its object; ``Client.watch`` raises it.
+    """
+
+    type: str
+    object: dict[str, Any]
+
+
+class Transport(Protocol):
+    """Carries calls to a cluster."""
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        """The answer's object, list object or Status; raises ApiError or TransportError."""
+        ...
+
+    def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        """The events of a watch until the server ends it.
+
+        Nothing is sent before the first event is asked for, so that a refusal (403, 410) is raised there.
+        """
+        ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+    ) -> Any:
+        """Anything else (``/version``, ``/apis``, ``/readyz``): JSON answers as values, others as text."""
+        ...
+
+    async def close(self) -> None:
+        """Ends open watches and connections; the transport is of no use afterwards."""
+        ...
+
+
+async def close_stream(stream: AsyncIterator[WatchEvent]) -> None:
+    """Ends a watch early. Generators need it to release their connection at once, not when collected."""
+    aclose = getattr(stream, "aclose", None)
+    if aclose is not None:
+        await aclose()
