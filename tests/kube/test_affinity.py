@@ -14,7 +14,7 @@ from holokube.kube.affinity import (
 )
 from holokube.kube.selector_errors import joined
 from holokube.kube.selectors import SelectorError
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:

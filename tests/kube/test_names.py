@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from holokube.kube import addresses, names
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 
 def test_every_check_says_what_upstream_says() -> None:

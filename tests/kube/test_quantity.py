@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 
 from holokube.kube.quantity import Format, Quantity, QuantityError, canonical, milli_of, parse
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 

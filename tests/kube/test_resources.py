@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holokube.kube import resources as r
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 MI = 1024 * 1024 * 1000
 

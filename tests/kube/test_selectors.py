@@ -15,7 +15,7 @@ from holokube.kube.selectors import (
     parse_int64,
     validate_label_selector,
 )
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 
 def test_label_selector_texts_mean_what_upstream_says() -> None:

@@ -18,7 +18,7 @@ from holokube.kube.timeformat import (
     parse_micro_time,
     parse_time,
 )
-from kube.recordings import recorded
+from tests.kube.recordings import recorded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)

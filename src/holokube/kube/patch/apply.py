@@ -82,15 +82,18 @@ def apply(
     schema: Schema,
     ignore: FieldSet | None = None,
     subresource: str = "",
+    empty: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The live object after the configuration was applied; ``live`` itself if nothing changes at all.
+
+    ``empty`` is what an object with nothing set looks like: such values belong to nobody.
 
     Raises ``ApplyConflict`` unless ``force``, ``PatchError`` for a configuration that may not be applied and
     ``PatchTypeError`` for one that does not fit the schema.
     """
     _check_applied(applied, api_version, schema)
     identity: Identity = (manager or "unknown", "Apply", "", subresource)
-    run = _Apply(live or {}, applied, identity, api_version, schema, ignore, now)
+    run = _Apply(live or {}, applied, identity, api_version, schema, ignore, now, empty or {})
     try:
         changed, entries = run.result(force=force)
     except ApplyConflict as error:
@@ -143,7 +146,9 @@ class _Apply:
         schema: Schema,
         ignore: FieldSet | None,
         now: datetime | str,
+        empty: Mapping[str, Any],
     ) -> None:
+        self._empty = empty
         self.live_entries = starting_entries(live, None, ignore_request=True)
         self.live = {**live, "metadata": _bare_metadata(live)} if live else {}
         self.applied = applied
@@ -186,7 +191,7 @@ class _Apply:
             if not self.live:
                 return []
             # The object was never tracked: whoever wrote it until now is kept as one unnamed updater.
-            changed, removed = compare_objects({}, self.live, self._schema, self._ignore)
+            changed, removed = compare_objects(self._empty, self.live, self._schema, self._ignore)
             first: Identity = (BEFORE_FIRST_APPLY, "Update", self._api_version, self.identity[3])
             return updated_entries([], changed, removed, first, self._now)
         entries = []

@@ -54,10 +54,12 @@ def record_update(
     operation: str = "Update",
     subresource: str = "",
     ignore: FieldSet | None = None,
+    empty: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """``new`` with ``managedFields`` that say what this write changed.
 
-    ``live`` is None on create. ``ignore`` are the fields this endpoint does not store (``status`` on the main
+    ``live`` is None on create; ``empty`` is then what an object with nothing set looks like, so that nobody comes to
+    own zero values. ``ignore`` are the fields this endpoint does not store (``status`` on the main
     resource, ``spec`` on the status subresource). An object whose lists break their own type loses its
     ``managedFields``, as upstream has it, rather than failing the write.
     """
@@ -70,7 +72,7 @@ def record_update(
         # Ownership is tracked from creation on, or from the first apply; a reset ends it.
         return out
     try:
-        changed, removed = compare_objects(live or {}, out, schema, ignore)
+        changed, removed = compare_objects(live or empty or {}, out, schema, ignore)
     except PatchTypeError:
         return out
     identity = (manager or "unknown", operation, api_version, subresource)
