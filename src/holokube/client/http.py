@@ -200,7 +200,7 @@ class HttpTransport:
     async def close(self) -> None:
         self._closed = True
         for scope in self._waiting:
-            scope.reschedule(asyncio.get_running_loop().time())
+            scope.reschedule(self._clock.monotonic())
         while self._sessions:
             _, session = self._sessions.popitem()
             await session.close()

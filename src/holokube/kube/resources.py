@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from holokube.kube import names
 from holokube.kube.quantity import Format, Quantity, milli_of
 
 ResourceVector: TypeAlias = dict[str, int]
@@ -273,3 +274,15 @@ def qos_class(pod: Mapping[str, Any]) -> QosClass:
 def _qos_amounts(resources: Mapping[str, str | int | float] | None) -> ResourceVector:
     amounts = parse_resources(resources)
     return {name: amounts[name] for name in (CPU, MEMORY) if amounts.get(name, 0) > 0}
+
+
+def is_native_resource(name: str) -> bool:
+    """Whether a resource belongs to Kubernetes itself: ``cpu``, ``hugepages-2Mi``, anything under kubernetes.io."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended_resource(name: str) -> bool:
+    """Whether a resource is one of a device plugin, such as ``nvidia.com/gpu``."""
+    if is_native_resource(name) or name.startswith("requests."):
+        return False
+    return not names.is_qualified_name(f"requests.{name}")

@@ -1,0 +1,1 @@
+"""What the Kubernetes API means, and its HTTP face."""

@@ -1,0 +1,1 @@
+"""Admission webhooks: HTTPS servers of the user that change or refuse writes."""

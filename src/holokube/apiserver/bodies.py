@@ -1,0 +1,89 @@
+"""From the body of a request to an object of the right type, ready for admission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holokube.apiserver import conversion
+from holokube.apiserver.decode import DecodeError, Decoder
+from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.resources import Served
+from holokube.kube.errors import BadRequest
+from holokube.kube.types import JsonObject
+
+if TYPE_CHECKING:
+    from holokube.apiserver.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A parsed body together with what only its text showed."""
+
+    value: Any
+    duplicate_fields: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    """Filled while decoding; an answer carries them even if the request fails later."""
+    known: JsonObject | None = None
+    """The object that was patched; what the value shares with it needs no second look."""
+
+
+def read_body(
+    registry: Registry, served: Served, body: Any, options: WriteOptions
+) -> tuple[JsonObject, list[str]]:
+    """Decode, convert to the storage version and default. Returns a private object and warnings."""
+    value, duplicates = (body.value, body.duplicate_fields) if isinstance(body, Body) else (body, ())
+    if value is None:
+        value = {}
+    check_kind(served, value)
+    if served.type.custom:
+        return registry.custom_resources.read(served, value, options, duplicates)
+    decoder = Decoder()
+    try:
+        obj = decoder.decode(value, served.schema, body.known if isinstance(body, Body) else None)
+    except DecodeError as problem:
+        raise cannot_handle(served, str(problem)) from None
+    obj["apiVersion"], obj["kind"] = served.api_version, served.kind
+    warnings = field_warnings(served, decoder.unknown_fields, duplicates, options)
+    if isinstance(body, Body):
+        body.warnings.extend(warnings)
+    obj = conversion.to_storage(served, obj)
+    registry.kind_of(served).default(obj)
+    return obj, warnings
+
+
+def check_kind(served: Served, value: Any) -> None:
+    """The body must be an object, and of the kind that the URL names, if it names one itself."""
+    if not isinstance(value, dict):
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {served.kind}): couldn't get version/kind; "
+            "json parse error: the body must be an object"
+        )
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    for name, given in (("kind", kind), ("apiVersion", api_version), ("metadata", value.get("metadata"))):
+        wanted = dict if name == "metadata" else str
+        if given is not None and not isinstance(given, wanted):
+            raise cannot_handle(served, f"json: cannot unmarshal {name}: it has the wrong type")
+    if (kind and kind != served.kind) or (api_version and api_version != served.api_version):
+        given_version = api_version or served.api_version
+        raise BadRequest(
+            f'{kind or served.kind} in version "{given_version.rpartition("/")[2]}" cannot be handled as a '
+            f"{served.kind}: the body is {given_version} {kind or served.kind}, the path is for "
+            f"{served.api_version} {served.kind}"
+        )
+
+
+def cannot_handle(served: Served, why: str) -> BadRequest:
+    return BadRequest(f'{served.kind} in version "{served.version}" cannot be handled as a {served.kind}: {why}')
+
+
+def field_warnings(
+    served: Served, unknown: list[str], duplicates: tuple[str, ...], options: WriteOptions
+) -> list[str]:
+    """What ``fieldValidation`` makes of unknown and duplicate fields: nothing, warnings, or an error."""
+    if options.field_validation == "Ignore" or not (unknown or duplicates):
+        return []
+    found = [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+    if options.field_validation == "Strict":
+        raise cannot_handle(served, f"strict decoding error: {', '.join(found)}")
+    return found

@@ -1,0 +1,1 @@
+"""One module per kind that is served in more than one shape."""

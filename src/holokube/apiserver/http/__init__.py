@@ -1,0 +1,1 @@
+"""The HTTP face of the registry: routes, content negotiation, authentication, watch streams."""

@@ -1,0 +1,159 @@
+"""Rules for ``metadata``, the same for every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holokube.apiserver.field_errors import FieldErrors, show
+from holokube.apiserver.kinds.base import Kind
+from holokube.kube import names
+from holokube.kube.types import JsonObject
+
+ORPHAN_FINALIZER = "orphan"
+FOREGROUND_FINALIZER = "foregroundDeletion"
+_STANDARD_FINALIZERS = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER, "kubernetes"})
+_ANNOTATIONS_MAX_BYTES = 256 * 1024
+_IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate_metadata(
+    obj: JsonObject, kind: Kind, *, namespaced: bool, errors: FieldErrors, path: str = "metadata"
+) -> None:
+    """Upstream's ValidateObjectMeta."""
+    meta: JsonObject = obj["metadata"]
+    prefix = meta.get("generateName")
+    if prefix:
+        errors.all_invalid(f"{path}.generateName", prefix, kind.name_problems(prefix, prefix=True))
+    name = meta.get("name")
+    if not name:
+        errors.required(f"{path}.name", "name or generateName is required")
+    else:
+        errors.all_invalid(f"{path}.name", name, kind.name_problems(name, prefix=False))
+    namespace = meta.get("namespace")
+    if namespaced and not namespace:
+        errors.required(f"{path}.namespace")
+    elif namespaced and namespace:
+        errors.all_invalid(f"{path}.namespace", namespace, names.is_dns1123_label(namespace))
+    elif namespace:
+        errors.forbidden(f"{path}.namespace", "not allowed on this type")
+    if meta.get("generation", 0) < 0:
+        errors.invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
+    validate_labels(meta.get("labels"), f"{path}.labels", errors)
+    validate_annotations(meta.get("annotations"), f"{path}.annotations", errors)
+    _validate_owners(meta.get("ownerReferences") or [], f"{path}.ownerReferences", errors)
+    _validate_finalizers(meta.get("finalizers") or [], f"{path}.finalizers", errors)
+
+
+def validate_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
+    for key, value in (labels or {}).items():
+        if not _SIMPLE_KEYS.get(key):
+            problems = names.is_qualified_name(key)
+            if problems:
+                errors.all_invalid(path, key, problems)
+            else:
+                _remember(key)
+        if value:
+            errors.all_invalid(path, value, names.is_label_value(value))
+
+
+# Label keys repeat endlessly in a cluster; the ones that were found valid need no second look.
+_SIMPLE_KEYS: dict[str, bool] = {}
+
+
+def _remember(key: str) -> None:
+    if len(_SIMPLE_KEYS) > 10_000:
+        _SIMPLE_KEYS.clear()
+    _SIMPLE_KEYS[key] = True
+
+
+def validate_annotations(annotations: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
+    if not annotations:
+        return
+    size = 0
+    for key, value in annotations.items():
+        if not _SIMPLE_KEYS.get(key):
+            # Annotation keys are compared in lower case; upstream is lenient about capitals here.
+            errors.all_invalid(path, key, names.is_qualified_name(key.lower()))
+        size += len(key.encode("utf-8", "surrogatepass")) + len(value.encode("utf-8", "surrogatepass"))
+    if size > _ANNOTATIONS_MAX_BYTES:
+        errors.too_long(path, "", _ANNOTATIONS_MAX_BYTES)
+
+
+def _validate_owners(owners: list[JsonObject], path: str, errors: FieldErrors) -> None:
+    controller = ""
+    for owner in owners:
+        # Upstream leaves the index out of these paths.
+        at = path
+        api_version = owner.get("apiVersion", "")
+        if not api_version or api_version.count("/") > 1:
+            errors.invalid(f"{at}.apiVersion", api_version, "version must not be empty")
+        for key in ("kind", "name", "uid"):
+            if not owner.get(key):
+                errors.invalid(f"{at}.{key}", owner.get(key, ""), "must not be empty")
+        if api_version == "v1" and owner.get("kind") == "Event":
+            errors.invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner")
+        if owner.get("controller"):
+            if controller:
+                errors.invalid(
+                    path, owners,
+                    "Only one reference can have Controller set to true. Found \"true\" in references for "
+                    f"{controller} and {owner.get('name', '')}",
+                )  # fmt: skip
+            controller = owner.get("name", "")
+
+
+def _validate_finalizers(finalizers: list[str], path: str, errors: FieldErrors) -> None:
+    for index, finalizer in enumerate(finalizers):
+        problems = names.is_qualified_name(finalizer)
+        errors.all_invalid(path, finalizer, problems)
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            errors.invalid(
+                f"{path}[{index}]", finalizer, "name is neither a standard finalizer name nor is it fully qualified"
+            )
+    if ORPHAN_FINALIZER in finalizers and FOREGROUND_FINALIZER in finalizers:
+        errors.invalid(
+            path, finalizers,
+            f"finalizer {ORPHAN_FINALIZER} and {FOREGROUND_FINALIZER} cannot be both set",
+        )  # fmt: skip
+
+
+def validate_metadata_update(new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
+    """Upstream's ValidateObjectMetaUpdate: what identity and deletion allow to change."""
+    after: JsonObject = new["metadata"]
+    before: JsonObject = old["metadata"]
+    if before.get("deletionTimestamp"):
+        known = before.get("finalizers") or []
+        added = [f for f in after.get("finalizers") or [] if f not in known]
+        if added:
+            shown = ", ".join(show(f) for f in added)
+            errors.forbidden(
+                "metadata.finalizers",
+                "no new finalizers can be added if the object is being deleted, "
+                f"found new finalizers []string{{{shown}}}",
+            )
+    for key in _IMMUTABLE:
+        if after.get(key) != before.get(key):
+            errors.invalid(f"metadata.{key}", after.get(key), "field is immutable")
+    if after.get("generation", 0) < before.get("generation", 0):
+        errors.invalid("metadata.generation", after.get("generation", 0), "must not be decremented")
+
+
+def carry_identity(new: JsonObject, old: JsonObject) -> None:
+    """Fill in what an update may leave out, and put back what it cannot change."""
+    after: JsonObject = new["metadata"]
+    before: JsonObject = old["metadata"]
+    after.pop("selfLink", None)
+    if not after.get("uid"):
+        after["uid"] = before["uid"]
+    for key in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        if key in before:
+            after[key] = before[key]
+    if "generation" not in before:
+        after.pop("generation", None)
+
+
+def user_visible(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """The object without what every write changes; two equal results mean nothing happened."""
+    meta = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "managedFields")}
+    return {**obj, "metadata": meta}

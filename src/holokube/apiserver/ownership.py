@@ -1,0 +1,100 @@
+"""Keeps ``metadata.managedFields``: which manager set which field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from holokube.apiserver import conversion
+from holokube.apiserver.admission.base import Caller
+from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.resources import Served
+from holokube.kube.errors import BadRequest
+from holokube.kube.patch import PatchError
+from holokube.kube.patch.apply import apply
+from holokube.kube.patch.fieldset import FieldSet
+from holokube.kube.patch.managed_fields import record_update
+from holokube.kube.schema import Schema
+from holokube.kube.types import JsonObject
+
+if TYPE_CHECKING:
+    from holokube.apiserver.registry import Registry
+
+_MANAGER_MAX_LENGTH = 128
+_STATUS = FieldSet.from_json({"f:status": {}})
+_SPEC = FieldSet.from_json({"f:spec": {}})
+
+
+class Ownership:
+    """Records who set what, unless the server was told not to."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def after_write(
+        self,
+        served: Served,
+        old: JsonObject | None,
+        new: JsonObject,
+        options: WriteOptions,
+        caller: Caller,
+        *,
+        subresource: str = "",
+    ) -> JsonObject:
+        """The object with managedFields brought up to date after a create, update or plain patch."""
+        if not self._registry.tracks_managed_fields:
+            new["metadata"].pop("managedFields", None)
+            return new
+        return record_update(
+            old,
+            new,
+            manager_name(options, caller),
+            conversion.storage_api_version(served),
+            now=self._registry.clock.now(),
+            schema=self.storage_schema(served),
+            subresource=subresource,
+            ignore=self.ignored(served, subresource),
+            empty=self._registry.kind_of(served).empty_object(),
+        )
+
+    def storage_schema(self, served: Served) -> Schema:
+        """The schema of what is stored; ownership is kept in that version."""
+        if served.group == "events.k8s.io":
+            return self._registry.resolve("", "v1", "events").schema
+        return served.type.versions[served.type.storage_version].schema
+
+    def ignored(self, served: Served, subresource: str) -> FieldSet | None:
+        """Fields that an endpoint does not store, so that nobody comes to own them through it."""
+        if not self._registry.kind_of(served).has_status:
+            return None
+        return _SPEC if subresource == "status" else _STATUS
+
+    def for_apply_create(
+        self, served: Served, options: WriteOptions, caller: Caller, applied: JsonObject
+    ) -> Callable[[JsonObject], JsonObject]:
+        """Ownership of an object that an apply creates: the applier owns what it named, nobody the defaults."""
+        manager = manager_name(options, caller)
+        try:
+            # Judged before defaulting adds fields, so that those stay unowned.
+            result = apply(
+                None, applied, manager, served.api_version, force=bool(options.force),
+                now=self._registry.clock.now(), schema=served.schema, ignore=self.ignored(served, ""),
+            )  # fmt: skip
+        except PatchError as problem:
+            raise BadRequest(str(problem)) from None
+        entries = result["metadata"].get("managedFields")
+
+        def own(obj: JsonObject) -> JsonObject:
+            if entries and self._registry.tracks_managed_fields:
+                obj["metadata"]["managedFields"] = entries
+            return obj
+
+        return own
+
+
+def manager_name(options: WriteOptions, caller: Caller) -> str:
+    """The field manager: as given, else the first word of the user agent."""
+    if options.field_manager:
+        return options.field_manager
+    agent = caller.user_agent.partition("/")[0] or "unknown"
+    return "".join(letter for letter in agent if letter.isprintable())[:_MANAGER_MAX_LENGTH]

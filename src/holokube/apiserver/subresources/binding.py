@@ -1,0 +1,113 @@
+"""pods/binding: how a scheduler says where a pod runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holokube.apiserver.admission.base import Attributes, Caller
+from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.bodies import Body
+from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.subresources.bodies import read_typed, success
+from holokube.base.errors import KeyMissing, RevisionMismatch
+from holokube.kube import conditions, timeformat
+from holokube.kube.errors import OBJECT_WAS_MODIFIED, BadRequest, conflict, invalid
+from holokube.kube.types import JsonObject
+from holokube.store.values import Stored
+
+if TYPE_CHECKING:
+    from holokube.apiserver.registry import Registry
+
+_ATTEMPTS = 5
+
+
+async def bind_by_name(
+    registry: Registry, namespace: str, body: Any, options: WriteOptions, caller: Caller
+) -> WriteResult:
+    """The old door: POST to bindings, the pod named in the body."""
+    value = body.value if isinstance(body, Body) else body
+    name = (value.get("metadata") or {}).get("name") if isinstance(value, dict) else None
+    if not isinstance(name, str) or not name:
+        raise BadRequest("name must be provided")
+    return await bind(registry, namespace, name, body, options, caller)
+
+
+async def bind(
+    registry: Registry, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
+) -> WriteResult:
+    """Assign a pod to a node. Whether the node exists is not checked, as upstream does not either."""
+    binding, warnings = read_typed(registry, body, "", "v1", "Binding", options)
+    given = (binding.get("metadata") or {}).get("name")
+    if given and given != name:
+        raise BadRequest(f"name in URL does not match name in Binding object: {name} is not {given}")
+    _validate(binding, name)
+    pods = registry.resolve("", "v1", "pods")
+    attributes = Attributes(
+        "CREATE", pods, namespace, name, "binding", binding, None, caller, registry, options.dry_run,
+        warnings=warnings,
+    )  # fmt: skip
+    await registry.admission.mutate(attributes)
+    await registry.admission.validate(attributes)
+    for attempt in range(_ATTEMPTS):
+        stored = registry.get_stored(pods, namespace, name)
+        _check(stored.obj, binding)
+        bound = _bound(registry, stored.obj, binding)
+        if options.dry_run:
+            break
+        try:
+            registry.store.update(pods.bucket, registry.key(pods, namespace, name), bound, expected=stored.revision)
+        except (RevisionMismatch, KeyMissing):
+            if attempt == _ATTEMPTS - 1:
+                raise conflict("", "pods/binding", name, "the pod changed while it was being bound") from None
+            continue
+        await registry.store.durable()
+        break
+    return WriteResult(Stored(success(), 0), created=True, warnings=warnings)
+
+
+def _validate(binding: JsonObject, name: str) -> None:
+    errors = FieldErrors()
+    target = binding.get("target") or {}
+    if target.get("kind", "") not in ("", "Node"):
+        errors.not_supported("target.kind", target["kind"], ["Node", "<empty>"])
+    if not target.get("name"):
+        errors.required("target.name")
+    if errors:
+        raise invalid("", "Binding", name, errors.causes)
+
+
+def _check(pod: JsonObject, binding: JsonObject) -> None:
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    name = meta["name"]
+    given = binding.get("metadata") or {}
+    if given.get("uid", meta["uid"]) != meta["uid"]:
+        why = f"Precondition failed: UID in precondition: {given['uid']}, UID in object meta: {meta['uid']}"
+        raise conflict("", "pods", name, why)
+    if given.get("resourceVersion", meta["resourceVersion"]) != meta["resourceVersion"]:
+        raise conflict("", "pods", name, OBJECT_WAS_MODIFIED)
+    if meta.get("deletionTimestamp"):
+        raise conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise conflict("", "pods/binding", name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise conflict("", "pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+def _bound(registry: Registry, pod: JsonObject, binding: JsonObject) -> JsonObject:
+    node_name = binding["target"]["name"]
+    meta: JsonObject = dict(pod["metadata"])
+    annotations = (binding.get("metadata") or {}).get("annotations")
+    if annotations:
+        meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
+    labels = (binding.get("metadata") or {}).get("labels")
+    if labels:
+        # Admission put the node's zone and region here.
+        meta["labels"] = {**(meta.get("labels") or {}), **labels}
+    status: JsonObject = dict(pod.get("status") or {})
+    now = timeformat.format_time(registry.clock.now())
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    if "observedGeneration" in status:
+        scheduled["observedGeneration"] = meta["generation"]
+    status["conditions"] = conditions.set_condition(status.get("conditions") or [], scheduled, now=now)
+    return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}

@@ -1,0 +1,466 @@
+"""Create, update and patch: from a body to a stored object.
+
+The stages and their order are upstream's: decode, default, mutating admission, prepare, validate, validating
+admission, store. A body is decoded into a private copy first, so that all stages may change it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from holokube.apiserver import conversion
+from holokube.apiserver.admission.base import Attributes, Caller, Operation
+from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.bodies import read_body
+from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.kinds.base import Kind, WriteContext
+from holokube.apiserver.metadata import carry_identity, user_visible, validate_metadata, validate_metadata_update
+from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.ownership import Ownership
+from holokube.apiserver.patching import APPLY, patch_object, read_applied
+from holokube.apiserver.resources import Served
+from holokube.base.errors import KeyExists, KeyMissing, RevisionMismatch
+from holokube.kube import timeformat
+from holokube.kube.errors import (
+    OBJECT_WAS_MODIFIED,
+    AlreadyExists,
+    BadRequest,
+    Cause,
+    already_exists,
+    conflict,
+    details_for,
+    invalid,
+    not_found,
+    qualified,
+)
+from holokube.kube.types import JsonObject
+from holokube.store.values import Stored
+
+if TYPE_CHECKING:
+    from holokube.apiserver.registry import Registry
+
+OTHER_DOORS = frozenset({"resize", "ephemeralcontainers", "finalize", "approval"})
+_GENERATED_NAME_BASE_MAX = 58
+_GENERATE_ATTEMPTS = 8
+_PATCH_ATTEMPTS = 5
+
+
+class Writes:
+    """The write verbs of the registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.ownership = Ownership(registry)
+
+    # -- create --------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, served: Served, namespace: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult:
+        obj, warnings = read_body(self._registry, served, body, options)
+        return await self.create_decoded(served, namespace, obj, options, caller, warnings)
+
+    async def create_decoded(
+        self,
+        served: Served,
+        namespace: str,
+        obj: JsonObject,
+        options: WriteOptions,
+        caller: Caller,
+        warnings: list[str],
+        *,
+        own: Callable[[JsonObject], JsonObject] | None = None,
+    ) -> WriteResult:
+        """Create an object that has been decoded. ``own`` records who owns which field."""
+        registry = self._registry
+        kind = registry.kind_of(served)
+        meta: JsonObject = obj.setdefault("metadata", {})
+        check_namespace(served, namespace, meta)
+        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+            meta.pop(key, None)
+        # Before admission: what plugins and webhooks set belongs to nobody, as upstream has it.
+        if own is not None:
+            obj = own(obj)
+        else:
+            obj = self.ownership.after_write(served, None, obj, options, caller)
+        attributes = self._attributes("CREATE", served, namespace, "", obj, None, caller, options)
+        attributes.warnings = warnings
+        await registry.admission.mutate(attributes)
+        obj = attributes.obj or obj
+        meta = obj["metadata"]
+        if meta.get("resourceVersion"):
+            if not options.dry_run and meta["resourceVersion"] != "0":
+                raise BadRequest("resourceVersion should not be set on objects to be created")
+            meta.pop("resourceVersion")
+        # After admission: webhooks see generateName and no name, as upstream's do.
+        generated = not meta.get("name") and bool(meta.get("generateName"))
+        if generated:
+            meta["name"] = self._generated_name(meta["generateName"])
+        context = registry.write_context(caller, dry_run=options.dry_run)
+        if kind.has_status and not kind.keeps_status_on_create:
+            obj.pop("status", None)
+        meta["uid"] = registry.rng.uid()
+        meta["creationTimestamp"] = timeformat.format_time(context.now)
+        kind.prepare_create(obj, context)
+        if kind.tracks_generation:
+            meta["generation"] = 1
+        self._validate_create(served, obj)
+        await registry.admission.validate(attributes)
+        warnings.extend(kind.warnings(obj, None))
+        stored = await self._store_new(served, obj, options, generated=generated)
+        return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
+
+    def _generated_name(self, prefix: str) -> str:
+        return prefix[:_GENERATED_NAME_BASE_MAX] + self._registry.rng.name_suffix()
+
+    def _validate_create(self, served: Served, obj: JsonObject) -> None:
+        kind = self._registry.kind_of(served)
+        errors = FieldErrors()
+        validate_metadata(obj, kind, namespaced=served.namespaced, errors=errors)
+        kind.validate(obj, errors)
+        if errors:
+            raise invalid(served.type.storage_group, served.kind, obj["metadata"].get("name", ""), errors.causes)
+
+    async def _store_new(
+        self, served: Served, obj: JsonObject, options: WriteOptions, *, generated: bool
+    ) -> Stored:
+        registry = self._registry
+        meta: JsonObject = obj["metadata"]
+        for attempt in range(_GENERATE_ATTEMPTS):
+            key = registry.key(served, meta.get("namespace", ""), meta["name"])
+            ordered = in_wire_order(served, obj)
+            try:
+                if options.dry_run:
+                    if registry.store.get(served.bucket, key) is not None:
+                        raise KeyExists(key)
+                    return Stored(ordered, 0)
+                stored = registry.store.create(served.bucket, key, ordered)
+            except KeyExists:
+                if generated and attempt < _GENERATE_ATTEMPTS - 1:
+                    meta["name"] = self._generated_name(meta["generateName"])
+                    continue
+                raise _taken(served, meta, registry.store.get(served.bucket, key), generated=generated) from None
+            registry.custom_resources.after_write(served, stored.obj)
+            await registry.store.durable()
+            return stored
+        raise AssertionError("unreachable")
+
+    # -- update --------------------------------------------------------------------------------------------------
+
+    async def update(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        body: Any,
+        options: WriteOptions,
+        caller: Caller,
+        *,
+        subresource: str = "",
+    ) -> WriteResult:
+        registry = self._registry
+        new, warnings = read_body(registry, served, body, options)
+        meta: JsonObject = new.setdefault("metadata", {})
+        check_name(served, namespace, name, meta)
+        key = registry.key(served, namespace, name)
+        old = registry.store.get(served.bucket, key)
+        if old is None:
+            kind = registry.kind_of(served)
+            if not kind.allow_create_on_update or subresource:
+                raise not_found(served.group, served.plural, name)
+            if meta.get("uid"):
+                raise _precondition_uid(served, name, meta["uid"], "")
+            meta.pop("resourceVersion", None)
+            return await self.create_decoded(served, namespace, new, options, caller, warnings)
+        self._check_version(served, name, meta, old)
+        return await self.replace(served, old, new, options, caller, warnings, subresource=subresource)
+
+    def _check_version(self, served: Served, name: str, meta: JsonObject, old: Stored) -> None:
+        """409 on a stale resourceVersion; some kinds insist on one."""
+        uid = meta.get("uid")
+        if uid and uid != old.obj["metadata"]["uid"]:
+            raise _precondition_uid(served, name, uid, old.obj["metadata"]["uid"])
+        version = meta.get("resourceVersion") or ""
+        if version in ("", "0"):
+            if not self._registry.kind_of(served).allow_unconditional_update:
+                cause = Cause(
+                    "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
+                )
+                raise invalid(served.group, served.plural, name, [cause])
+            return
+        if not (version.isascii() and version.isdigit()):
+            raise BadRequest(f'metadata.resourceVersion: "{version}" is not a number')
+        if version.lstrip("0") != str(old.revision):
+            raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED)
+
+    async def replace(
+        self,
+        served: Served,
+        old: Stored,
+        new: JsonObject,
+        options: WriteOptions,
+        caller: Caller,
+        warnings: list[str],
+        *,
+        subresource: str = "",
+        own: Callable[[JsonObject], JsonObject] | None = None,
+    ) -> WriteResult:
+        """Put ``new`` (decoded, private) in the place of ``old``. ``own`` records who owns which field."""
+        registry = self._registry
+        kind = registry.kind_of(served)
+        before = old.obj
+        namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
+        if served.namespaced:
+            new["metadata"].setdefault("namespace", namespace)
+        if own is not None:
+            new = own(new)
+        else:
+            new = self.ownership.after_write(served, before, new, options, caller, subresource=subresource)
+        attributes = self._attributes("UPDATE", served, namespace, name, new, before, caller, options)
+        attributes.subresource = subresource
+        attributes.warnings = warnings
+        await registry.admission.mutate(attributes)
+        new = attributes.obj or new
+        context = registry.write_context(caller, dry_run=options.dry_run)
+        new = self._prepare_update(served, new, before, subresource, context)
+        errors = FieldErrors()
+        validate_metadata(new, kind, namespaced=served.namespaced, errors=errors)
+        validate_metadata_update(new, before, errors)
+        if subresource == "status":
+            kind.validate_status_update(new, before, errors)
+        elif subresource in OTHER_DOORS:
+            kind.validate_door(subresource, new, before, errors)
+        else:
+            kind.validate_update(new, before, errors)
+        if errors:
+            raise invalid(served.type.storage_group, served.kind, name, errors.causes)
+        attributes.obj = new
+        await registry.admission.validate(attributes)
+        warnings.extend(kind.warnings(new, before))
+        stored = await self._store_change(served, old, new, options)
+        return WriteResult(conversion.to_served(served, stored), warnings=warnings)
+
+    def _prepare_update(
+        self, served: Served, new: JsonObject, before: JsonObject, subresource: str, context: WriteContext
+    ) -> JsonObject:
+        """Everything but the status, or nothing but the status, comes from the new object."""
+        kind = self._registry.kind_of(served)
+        carry_identity(new, before)
+        if subresource == "status":
+            kept = {k: v for k, v in before.items() if k not in ("metadata", "status")}
+            meta = new["metadata"]
+            if served.type.custom:
+                meta = {**before["metadata"], "managedFields": meta.get("managedFields")}
+                if meta["managedFields"] is None:
+                    del meta["managedFields"]
+            elif "ownerReferences" in before["metadata"]:
+                meta["ownerReferences"] = before["metadata"]["ownerReferences"]
+            else:
+                meta.pop("ownerReferences", None)
+            merged = {**kept, "metadata": meta}
+            if "status" in new:
+                merged["status"] = new["status"]
+            kind.prepare_status_update(merged, before, context)
+            return merged
+        if subresource in OTHER_DOORS:
+            if not kind.prepare_door(subresource, new, before):
+                raise BadRequest(f"{served.plural}/{subresource} is not supported")
+            if kind.tracks_generation:
+                new["metadata"]["generation"] = _next_generation(kind, new, before)
+            return new
+        if kind.has_status:
+            if "status" in before:
+                new["status"] = before["status"]
+            else:
+                new.pop("status", None)
+        kind.prepare_update(new, before, context)
+        if kind.tracks_generation:
+            new["metadata"]["generation"] = _next_generation(kind, new, before)
+        return new
+
+    async def _store_change(
+        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions
+    ) -> Stored:
+        """Write unless nothing changed; an object whose last finalizer is gone goes away."""
+        registry = self._registry
+        before = old.obj
+        new["metadata"].pop("resourceVersion", None)
+        key = registry.key(served, before["metadata"].get("namespace", ""), before["metadata"]["name"])
+        if _is_gone(registry.kind_of(served), new):
+            # Watchers are shown the last stored state; the caller sees the change that ended it.
+            gone = await registry.deletes.finish(served, key, old, dry_run=options.dry_run)
+            new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
+            return Stored(in_wire_order(served, new), gone.revision)
+        if user_visible(new) == user_visible(before) and _same_owners(new, before):
+            return old
+        ordered = in_wire_order(served, new)
+        if options.dry_run:
+            ordered["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+            return Stored(ordered, old.revision)
+        try:
+            stored = registry.store.update(served.bucket, key, ordered, expected=old.revision)
+        except (RevisionMismatch, KeyMissing):
+            name = before["metadata"]["name"]
+            raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
+        registry.custom_resources.after_write(served, stored.obj)
+        await registry.store.durable()
+        return stored
+
+    # -- patch ---------------------------------------------------------------------------------------------------
+
+    async def patch(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        content_type: str,
+        body: Any,
+        options: WriteOptions,
+        caller: Caller,
+        *,
+        subresource: str = "",
+    ) -> WriteResult:
+        """Apply a patch; a write that came in between makes it start again from the new object."""
+        registry = self._registry
+        key = registry.key(served, namespace, name)
+        for attempt in range(_PATCH_ATTEMPTS):
+            old = registry.store.get(served.bucket, key)
+            if old is None:
+                if content_type == APPLY and not subresource:
+                    return await self._create_on_apply(served, namespace, name, body, options, caller)
+                raise not_found(served.group, served.plural, name)
+            patched = patch_object(
+                registry, served, old, content_type, body, options, caller, subresource
+            )
+            meta: JsonObject = patched.obj.setdefault("metadata", {})
+            check_name(served, namespace, name, meta)
+            given = meta.get("resourceVersion")
+            if given and given != old.obj["metadata"]["resourceVersion"]:
+                raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED)
+            try:
+                return await self.replace(
+                    served, old, patched.obj, options, caller, patched.warnings,
+                    subresource=subresource, own=patched.own,
+                )  # fmt: skip
+            except Exception as problem:
+                current = registry.store.get(served.bucket, key)
+                raced = current is None or current.revision != old.revision
+                if given or not raced or not _is_conflict(problem) or attempt == _PATCH_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _create_on_apply(
+        self, served: Served, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult:
+        applied, warnings = read_applied(self._registry, served, body, options)
+        own = self.ownership.for_apply_create(served, options, caller, applied)
+        obj, _ = read_body(self._registry, served, body, WriteOptions())
+        meta = obj.setdefault("metadata", {})
+        check_name(served, namespace, name, meta)
+        if meta.get("uid"):
+            raise _precondition_uid(served, name, meta["uid"], "")
+        meta.pop("resourceVersion", None)
+        return await self.create_decoded(
+            served, namespace, obj, options, caller, warnings, own=own
+        )
+
+    def _attributes(
+        self,
+        operation: Operation,
+        served: Served,
+        namespace: str,
+        name: str,
+        obj: JsonObject | None,
+        old: JsonObject | None,
+        caller: Caller,
+        options: WriteOptions,
+    ) -> Attributes:
+        if not name and obj is not None:
+            name = obj["metadata"].get("name", "")
+        return Attributes(
+            operation, served, namespace, name, "", obj, old, caller, self._registry, options.dry_run,
+            {"fieldManager": options.field_manager},
+        )  # fmt: skip
+
+
+def _next_generation(kind: Kind, new: JsonObject, before: JsonObject) -> int:
+    generation: int = before["metadata"].get("generation", 0)
+    return generation + 1 if kind.spec_changed(new, before) else generation
+
+
+def in_wire_order(served: Served, obj: JsonObject) -> JsonObject:
+    """kind, apiVersion and metadata first, as upstream writes them; lists cut the first two off the bytes."""
+    ordered: JsonObject = {
+        "kind": served.kind,
+        "apiVersion": conversion.storage_api_version(served),
+        "metadata": obj["metadata"],
+    }
+    for key, value in obj.items():
+        if key not in ordered:
+            ordered[key] = value
+    return ordered
+
+
+def check_namespace(served: Served, namespace: str, meta: JsonObject) -> None:
+    """The namespace of a body must be the one on the URL, if it names one."""
+    given = meta.get("namespace", "")
+    if not served.namespaced:
+        meta.pop("namespace", None)
+        return
+    if given and namespace and given != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if not namespace and not given:
+        raise BadRequest("an empty namespace may not be set during creation")
+    meta["namespace"] = namespace or given
+
+
+def check_name(served: Served, namespace: str, name: str, meta: JsonObject) -> None:
+    given = meta.get("name", "")
+    if not given:
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if given != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    space = meta.get("namespace", "")
+    if served.namespaced and space and space != namespace:
+        raise BadRequest(
+            f"the namespace of the object ({space}) does not match the namespace on the request ({namespace})"
+        )
+
+
+def _taken(served: Served, meta: JsonObject, holder: Stored | None, *, generated: bool) -> AlreadyExists:
+    if not generated:
+        problem = already_exists(served.group, served.plural, meta["name"])
+        if holder is not None and holder.obj["metadata"].get("deletionTimestamp"):
+            return AlreadyExists(f"object is being deleted: {problem}", details=problem.details)
+        return problem
+    return AlreadyExists(
+        f'{qualified(served.group, served.plural)} "{meta["name"]}" already exists, '
+        "the server was not able to generate a unique name for the object",
+        details={**details_for(served.group, served.plural, meta["name"]), "retryAfterSeconds": 1},
+    )
+
+
+def _precondition_uid(served: Served, name: str, given: str, actual: str) -> Exception:
+    return conflict(
+        served.group,
+        served.plural,
+        name,
+        f"Precondition failed: UID in precondition: {given}, UID in object meta: {actual}",
+    )
+
+
+def _is_conflict(problem: Exception) -> bool:
+    return getattr(problem, "code", 0) == 409
+
+
+def _same_owners(new: JsonObject, old: JsonObject) -> bool:
+    return bool(new["metadata"].get("managedFields") == old["metadata"].get("managedFields"))
+
+
+def _is_gone(kind: Kind, obj: JsonObject) -> bool:
+    """Marked for deletion, nobody holds it back, and no grace period runs."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or kind.lingers(obj):
+        return False
+    return not kind.is_graceful or meta.get("deletionGracePeriodSeconds") == 0

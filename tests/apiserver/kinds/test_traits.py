@@ -1,0 +1,89 @@
+"""What each kind allows, as the strategies of Kubernetes 1.36 have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holokube.apiserver.kinds.other_registry import OTHER_KINDS
+from holokube.kube.types import JsonObject
+from tests.apiserver.worlds import World, in_world
+
+
+def _plurals(trait: str, value: bool) -> set[str]:
+    return {plural for (group, plural), kind in OTHER_KINDS.items() if group != "apiextensions.k8s.io"
+            and getattr(kind, trait) is value}  # fmt: skip
+
+
+def test_put_creates_these() -> None:
+    assert _plurals("allow_create_on_update", True) == {
+        "services", "endpoints", "events", "limitranges", "leases", "runtimeclasses", "roles", "rolebindings",
+        "clusterroles", "clusterrolebindings",
+    }  # fmt: skip
+
+
+def test_put_without_resource_version_is_refused_for_these() -> None:
+    assert _plurals("allow_unconditional_update", False) == {
+        "leases", "runtimeclasses", "poddisruptionbudgets", "csidrivers", "csistoragecapacities", "volumeattachments",
+        "csinodes", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+    }  # fmt: skip
+
+
+def test_a_delete_answers_with_these_objects_themselves() -> None:
+    assert _plurals("returns_deleted_object", True) == {
+        "resourceclaimtemplates", "resourceslices", "resourceclaims", "deviceclasses", "csidrivers", "storageclasses",
+        "volumeattachments", "csinodes", "volumeattributesclasses", "resourcequotas", "persistentvolumes",
+        "serviceaccounts", "persistentvolumeclaims", "namespaces", "services",
+    }  # fmt: skip
+
+
+def test_these_have_a_generation() -> None:
+    assert _plurals("tracks_generation", True) == {
+        "priorityclasses", "ingressclasses", "networkpolicies", "ingresses", "endpointslices", "poddisruptionbudgets",
+        "resourceslices", "deviceclasses", "flowschemas", "prioritylevelconfigurations",
+        "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+        "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+    }  # fmt: skip
+
+
+def _event(name: str, **fields: object) -> JsonObject:
+    involved = {"kind": "Pod", "namespace": "default", "name": name}
+    return {"metadata": {"name": f"{name}.1", "namespace": "default"}, "involvedObject": involved, **fields}
+
+
+_SELECTED = [
+    ("nodes", "", "spec.unschedulable=true", ["cordoned"]),
+    ("nodes", "", "spec.unschedulable=false", ["free"]),
+    ("nodes", "", "metadata.name!=free", ["cordoned"]),
+    ("namespaces", "", "status.phase=Terminating", ["leaving"]),
+    ("secrets", "", "type=kubernetes.io/basic-auth", ["login"]),
+    ("services", "", "spec.type=NodePort", ["outside"]),
+    ("services", "", "spec.clusterIP=None", ["headless"]),
+    ("events", "", "involvedObject.name=a,type=Warning", ["a.1"]),
+    ("events", "", "source=kubelet", ["a.1"]),
+    ("events", "", "source=scheduler", ["b.1"]),
+    ("events", "", "reportingComponent=scheduler", ["b.1"]),
+    ("events", "events.k8s.io", "regarding.name=b", ["b.1"]),
+    ("events", "events.k8s.io", "reportingController=scheduler", ["b.1"]),
+]
+
+
+@pytest.mark.parametrize(("plural", "group", "selector", "expected"), _SELECTED)
+def test_a_field_selector_finds(plural: str, group: str, selector: str, expected: list[str]) -> None:
+    async def body(world: World) -> list[str]:
+        await world.create("nodes", {"metadata": {"name": "free"}})
+        await world.create("nodes", {"metadata": {"name": "cordoned"}, "spec": {"unschedulable": True}})
+        await world.create("namespaces", {"metadata": {"name": "leaving"}})
+        await world.delete("namespaces", "leaving")
+        login = {"type": "kubernetes.io/basic-auth", "stringData": {"username": "me"}}
+        await world.create("secrets", {"metadata": {"name": "login", "namespace": "default"}, **login})
+        await world.create("secrets", {"metadata": {"name": "plain", "namespace": "default"}})
+        for name, spec in (("outside", {"type": "NodePort"}), ("headless", {"clusterIP": "None"})):
+            meta = {"name": name, "namespace": "default"}
+            await world.create("services", {"metadata": meta, "spec": {"ports": [{"port": 80}], **spec}})
+        await world.create("events", _event("a", type="Warning", source={"component": "kubelet"}))
+        await world.create("events", _event("b", type="Normal", reportingComponent="scheduler"))
+        return world.names(plural, group, fieldSelector=selector)
+
+    assert in_world(body) == expected

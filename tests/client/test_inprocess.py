@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from holokube.apiserver.bootstrap import bootstrap
+from holokube.apiserver.registry import Registry
+from holokube.base.clock import VirtualClock
+from holokube.base.errors import TransportError
+from holokube.base.loop import run_virtual
+from holokube.base.rng import Rng
+from holokube.client.client import Client, PatchType
+from holokube.client.discovery import Discovery
+from holokube.client.faulty import Faults, FaultyTransport
+from holokube.client.informer import Informer
+from holokube.client.inprocess import InProcessTransport
+from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
+from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound
+from holokube.store.store import Store
+from tests.builders import config_map, deployment, node, pod
+
+Body = Callable[[VirtualClock, Client], Awaitable[None]]
+
+
+def in_cluster(body: Body) -> None:
+    async def main(clock: VirtualClock) -> None:
+        registry = Registry(clock, Rng("tests"), Store())
+        await bootstrap(registry)
+        async with Client(InProcessTransport(registry)) as client:
+            await body(clock, client)
+
+    run_virtual(main)
+
+
+def test_every_verb_reaches_the_registry() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        created = await client.create(CONFIG_MAPS, config_map())
+        assert await client.get(CONFIG_MAPS, "cm", "default") is created
+        updated = await client.update(CONFIG_MAPS, {**created, "data": {"a": "2"}})
+        addition = [{"op": "add", "path": "/data/b", "value": "3"}]
+        patched = await client.patch(CONFIG_MAPS, "cm", addition, namespace="default", type=PatchType.JSON)
+        assert patched["data"] == {"a": "2", "b": "3"}
+        assert int(patched["metadata"]["resourceVersion"]) > int(updated["metadata"]["resourceVersion"])
+        found = await client.list(CONFIG_MAPS, "default")
+        assert [item["metadata"]["name"] for item in found.items] == ["cm"]
+        await client.delete(CONFIG_MAPS, "cm", "default")
+        with pytest.raises(NotFound):
+            await client.get(CONFIG_MAPS, "cm", "default")
+
+    in_cluster(body)
+
+
+def test_reads_hand_out_the_stored_object_without_copying() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        created = await client.create(CONFIG_MAPS, config_map())
+        assert (await client.list(CONFIG_MAPS)).items[0] is created
+
+    in_cluster(body)
+
+
+def test_subresources_work_as_over_http() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        await client.create(NODES, node("n"))
+        await client.create(PODS, pod())
+        await client.bind("default", "p", "n")
+        await client.patch_status(PODS, "p", {"status": {"phase": "Running"}}, namespace="default")
+        assert (await client.get(PODS, "p", "default"))["status"]["phase"] == "Running"
+        await client.evict("default", "p")
+        await client.create(DEPLOYMENTS, deployment(replicas=2))
+        scale = await client.get_scale(DEPLOYMENTS, "d", "default")
+        assert scale["spec"]["replicas"] == 2
+        text = await client.request("GET", "/api/v1/namespaces/default/pods/p/log")
+        assert "simulated" in text
+
+    in_cluster(body)
+
+
+def test_a_verb_the_resource_does_not_know_is_refused() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        with pytest.raises(MethodNotAllowed):
+            await client.request("DELETE", "/api/v1/componentstatuses")
+
+    in_cluster(body)
+
+
+def test_discovery_finds_resources_by_short_name() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        assert (await Discovery(client).find("deploy")).plural == "deployments"
+        assert (await client.request("GET", "/version"))["major"] == "1"
+
+    in_cluster(body)
+
+
+def test_closing_ends_open_watches_with_an_error_not_in_silence() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        async def read() -> None:
+            async for _ in client.watch(CONFIG_MAPS, resource_version="0"):
+                continue
+
+        reader = asyncio.create_task(read())
+        await clock.sleep(1)
+        await client.close()
+        with pytest.raises(TransportError):
+            await reader
+        with pytest.raises(TransportError, match="closed"):
+            await client.list(CONFIG_MAPS)
+
+    in_cluster(body)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_informer_ends_up_with_the_servers_state_whatever_goes_wrong(seed: int) -> None:
+    """The cache on top of a transport that fails in every way equals the store once the failures stop."""
+
+    async def main(clock: VirtualClock) -> None:
+        rng = Rng(f"informer-{seed}")
+        registry = Registry(clock, rng.fork("server"), Store(history=40))
+        await bootstrap(registry)
+        honest = Client(InProcessTransport(registry))
+        faults = Faults(
+            too_many_requests=0.1, internal_error=0.1, timeout_before=0.05, list_too_old=0.2, watch_drop=0.1,
+            watch_stale=0.1, event_delay=0.2, watch_lifetime_mean_s=20.0,
+        )  # fmt: skip
+        faulty = FaultyTransport(clock, InProcessTransport(registry), rng.fork("faults"), faults)
+        informer = Informer(clock, Client(faulty), CONFIG_MAPS, page_size=3, rng=rng.fork("informer"))
+        history: list[tuple[str, str]] = []
+        alive: dict[str, str] = {}
+
+        def on_event(type: str, old: dict[str, object] | None, new: dict[str, object] | None) -> None:
+            obj = new or old
+            assert obj is not None
+            name = obj["metadata"]["name"]  # type: ignore[index]  # objects are plain JSON
+            history.append((type, name))
+            assert (name in alive) == (type != "ADDED"), f"seed {seed}: illegal {type} of {name} in {history[-5:]}"
+            if type == "DELETED":
+                del alive[name]
+            else:
+                alive[name] = type
+
+        informer.add_handler(on_event)
+        informer.start()
+        for step in range(120):
+            await clock.sleep(rng.uniform(0.0, 2.0))
+            name = f"c{rng.randrange(6)}"
+            try:
+                if rng.random() < 0.3:
+                    await honest.delete(CONFIG_MAPS, name, "default")
+                else:
+                    await honest.patch(CONFIG_MAPS, name, {"data": {"n": str(step)}}, namespace="default")
+            except NotFound:
+                await honest.create(CONFIG_MAPS, config_map(name))
+            except (Conflict, ApiError) as problem:
+                raise AssertionError(f"seed {seed}: {problem}") from problem
+        faulty.faults = Faults()
+        await clock.sleep(300)
+        stored = {o["metadata"]["name"]: o for o in (await honest.list(CONFIG_MAPS)).items}
+        cached = {o["metadata"]["name"]: o for o in informer.lister.list()}
+        assert cached == stored, f"seed {seed}"
+        assert set(alive) == set(stored), f"seed {seed}"
+        await informer.stop()
+
+    run_virtual(main)
