@@ -9,7 +9,7 @@ from holokube.apiserver import conversion
 from holokube.apiserver.decode import DecodeError, Decoder
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
-from holokube.kube.errors import BadRequest
+from holokube.kube.errors import BadRequest, Cause, invalid
 from holokube.kube.types import JsonObject
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ def check_kind(served: Served, value: Any) -> None:
         wanted = dict if name == "metadata" else str
         if given is not None and not isinstance(given, wanted):
             raise cannot_handle(served, f"json: cannot unmarshal {name}: it has the wrong type")
+    if served.type.custom and kind and kind != served.kind and api_version in (None, "", served.api_version):
+        name = (value.get("metadata") or {}).get("name") or ""
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {served.kind}', "kind")
+        raise invalid(served.group, kind, str(name), [cause])
     if (kind and kind != served.kind) or (api_version and api_version != served.api_version):
         given_version = api_version or served.api_version
         raise BadRequest(

@@ -23,6 +23,7 @@ from holokube.kube.schema import Schema, Shape
 from holokube.kube.types import JsonObject
 
 _MAX_DEPTH = 200
+_YAML_MAX_VALUES = 1_000_000
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 _LoaderBase: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -227,7 +228,10 @@ _SCALARS: Mapping[Shape, Callable[[Any, Schema, str, str], Any]] = {
 def fresh(value: Any) -> Any:
     """A deep copy of a JSON value that shares nothing with the original."""
     if isinstance(value, dict | list):
-        return orjson.loads(orjson.dumps(value))
+        try:
+            return orjson.loads(orjson.dumps(value))
+        except (orjson.JSONEncodeError, orjson.JSONDecodeError) as problem:
+            raise DecodeError(f"json: {problem}") from None
     return value
 
 
@@ -295,12 +299,25 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+def _written_out(value: Any, known: dict[int, int]) -> int:
+    """How many values there are once every alias is written out; a few lines of aliases can stand for billions."""
+    if not isinstance(value, dict | list):
+        return 1
+    counted = known.get(id(value))
+    if counted is None:
+        # An alias to what it stands in has no end; so large a count that nobody gets past it.
+        known[id(value)] = _YAML_MAX_VALUES + 1
+        parts = value.values() if isinstance(value, dict) else value
+        counted = known[id(value)] = 1 + sum(_written_out(part, known) for part in parts)
+    return counted
+
+
 def parse_yaml(body: bytes) -> Any:
     """The value of a YAML text with one document."""
-    if body.count(b"&") > 50 and body.count(b"*") > 50:
-        raise BadRequest("error parsing YAML: too many anchors and aliases; write the values out")
     try:
         value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a safe loader without timestamps
+        if b"&" in body and b"*" in body and _written_out(value, {}) > _YAML_MAX_VALUES:
+            raise BadRequest("error converting YAML to JSON: yaml: document contains excessive aliasing")
         if b".nan" in body.lower() or b".inf" in body.lower():
             # JSON has no word for these; orjson would write null.
             json.dumps(value, allow_nan=False)

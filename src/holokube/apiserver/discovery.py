@@ -22,6 +22,8 @@ class Discovery:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._known_versions: dict[str, set[str]] = {}
+        self._versions_of = -1
 
     def version(self) -> JsonObject:
         """/version: the Kubernetes release whose API this is, marked as not the real one."""
@@ -52,9 +54,27 @@ class Discovery:
         return sorted(found)
 
     def knows(self, path: str) -> bool:
-        """Whether the group of a path is served."""
+        """Whether the group of a path is served; the caller tells an unknown group from an unknown resource."""
         parts = path.strip("/").split("/")
-        return parts[0] == "api" or (len(parts) > 1 and parts[1] in self._registry.table.groups())
+        if parts[0] == "api":
+            return True
+        versions = self._versions().get(parts[1]) if len(parts) > 1 else None
+        return versions is not None and (len(parts) < 3 or not versions or parts[2] in versions)
+
+    def _versions(self) -> dict[str, set[str]]:
+        """Versions by group for groups that only CRDs make; no version at all means that any path is known."""
+        table = self._registry.table
+        if self._versions_of != table.generation:
+            found: dict[str, set[str]] = {}
+            for resource_type in table:
+                versions = found.setdefault(resource_type.group, set())
+                if resource_type.custom:
+                    versions.update(resource_type.versions)
+            for resource_type in table:
+                if not resource_type.custom:
+                    found[resource_type.group] = set()
+            self._known_versions, self._versions_of = found, table.generation
+        return self._known_versions
 
     def answer(self, path: str, form: Format) -> JsonObject | None:
         """The document at a path; None if the path is not one of discovery's."""

@@ -42,7 +42,9 @@ def validate_metadata(
     validate_labels(meta.get("labels"), f"{path}.labels", errors)
     validate_annotations(meta.get("annotations"), f"{path}.annotations", errors)
     _validate_owners(meta.get("ownerReferences") or [], f"{path}.ownerReferences", errors)
-    _validate_finalizers(meta.get("finalizers") or [], f"{path}.finalizers", errors)
+    _validate_finalizers(
+        meta.get("finalizers") or [], f"{path}.finalizers", errors, plain=kind.allows_plain_finalizers
+    )
 
 
 def validate_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
@@ -103,11 +105,11 @@ def _validate_owners(owners: list[JsonObject], path: str, errors: FieldErrors) -
             controller = owner.get("name", "")
 
 
-def _validate_finalizers(finalizers: list[str], path: str, errors: FieldErrors) -> None:
+def _validate_finalizers(finalizers: list[str], path: str, errors: FieldErrors, *, plain: bool) -> None:
     for index, finalizer in enumerate(finalizers):
         problems = names.is_qualified_name(finalizer)
         errors.all_invalid(path, finalizer, problems)
-        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        if not plain and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             errors.invalid(
                 f"{path}[{index}]", finalizer, "name is neither a standard finalizer name nor is it fully qualified"
             )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MANAGER_MAX_LENGTH = 128
 _STATUS = FieldSet.from_json({"f:status": {}})
 _SPEC = FieldSet.from_json({"f:spec": {}})
+_SPEC_AND_METADATA = FieldSet.from_json({"f:spec": {}, "f:metadata": {}})
 
 
 class Ownership:
@@ -49,16 +50,19 @@ class Ownership:
             old,
             new,
             manager_name(options, caller),
-            conversion.storage_api_version(served),
+            served.api_version if served.type.custom else conversion.storage_api_version(served),
             now=self._registry.clock.now(),
-            schema=self.storage_schema(served),
+            schema=self._schema(served),
             subresource=subresource,
             ignore=self.ignored(served, subresource),
             empty=self._registry.kind_of(served).empty_object(),
         )
 
-    def storage_schema(self, served: Served) -> Schema:
-        """The schema of what is stored; ownership is kept in that version."""
+    def _schema(self, served: Served) -> Schema:
+        """The schema of what is stored, and ownership is kept in that version; the fields of custom resources are
+        the same in all versions, so that they keep the version of the request, as upstream does."""
+        if served.type.custom:
+            return served.schema
         if served.group == "events.k8s.io":
             return self._registry.resolve("", "v1", "events").schema
         return served.type.versions[served.type.storage_version].schema
@@ -67,7 +71,9 @@ class Ownership:
         """Fields that an endpoint does not store, so that nobody comes to own them through it."""
         if not self._registry.kind_of(served).has_status:
             return None
-        return _SPEC if subresource == "status" else _STATUS
+        if subresource != "status":
+            return _STATUS
+        return _SPEC_AND_METADATA if served.type.custom else _SPEC
 
     def for_apply_create(
         self, served: Served, options: WriteOptions, caller: Caller, applied: JsonObject

@@ -134,6 +134,8 @@ def read_applied(
 ) -> tuple[JsonObject, list[str]]:
     """The applied configuration as it was sent: checked for unknown fields, but nothing defaulted."""
     value = body.value if isinstance(body, Body) else body
+    if value is None:
+        raise BadRequest("the applied configuration is empty")
     if isinstance(value, dict):
         for key in ("apiVersion", "kind"):
             if not value.get(key):

@@ -16,7 +16,7 @@ from holokube.apiserver.admission.chain import AdmissionChain
 from holokube.apiserver.answers import ListResult, Warnings, WriteResult
 from holokube.apiserver.crds import CustomResources
 from holokube.apiserver.deletes import Deletes
-from holokube.apiserver.kinds import kind_for
+from holokube.apiserver.kinds.all_kinds import kind_for
 from holokube.apiserver.kinds.base import Kind, WriteContext
 from holokube.apiserver.options import ContinueToken, DeleteOptions, ListOptions, WriteOptions, parse_revision
 from holokube.apiserver.resources import ResourceTable, Served

@@ -158,8 +158,9 @@ class ResourceTable:
         """The resource that a kind belongs to; the storage version unless another is named."""
         for resource_type in self._types.values():
             if resource_type.group == group and resource_type.kind == kind:
-                wanted = version or resource_type.storage_version
-                return self.find(group, wanted, resource_type.plural)
+                served = list(resource_type.versions)
+                preferred = resource_type.storage_version if resource_type.storage_version in served else served[0]
+                return self.find(group, version or preferred, resource_type.plural)
         return None
 
     def __iter__(self) -> Iterator[ResourceType]:

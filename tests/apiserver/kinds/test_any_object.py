@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holokube.apiserver import conversion
 from holokube.apiserver.decode import DecodeError, Decoder
 from holokube.apiserver.field_errors import FieldErrors
-from holokube.apiserver.kinds import kind_for
+from holokube.apiserver.kinds.all_kinds import kind_for
 from holokube.apiserver.kinds.base import Kind, WriteContext
 from holokube.apiserver.kinds.other_registry import OTHER_KINDS
 from holokube.apiserver.resources import ResourceTable, Served

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from holokube.apiserver.kinds import kind_for
+from holokube.apiserver.kinds.all_kinds import kind_for
 from holokube.apiserver.kinds.go_shapes import go_shape
 from holokube.kube.types import JsonObject
 from tests.apiserver.kinds.replay import without_volatile

@@ -33,7 +33,6 @@ _NOT_CHECKED = (
     "errors to complete validation"
 )
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
-_PLAIN_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 _MAX_INT32 = 2**31 - 1
 
 
@@ -54,6 +53,7 @@ class CustomKind(Kind):
     """A custom resource in one version."""
 
     allow_unconditional_update = False
+    allows_plain_finalizers = True
 
     def __init__(self, rules: VersionRules, *, terminating: bool = False) -> None:
         self.rules = rules
@@ -78,7 +78,6 @@ class CustomKind(Kind):
 
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
         rules = self.rules
-        _forgive_plain_finalizers(errors)
         rules.check.report(new, errors)
         self._check_scale_spec(new, errors)
         self._check_scale_status(new, errors)
@@ -88,7 +87,6 @@ class CustomKind(Kind):
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         rules = self.rules
-        _forgive_plain_finalizers(errors)
         rules.check.report(new, errors, old)
         self._check_scale_spec(new, errors)
         self._check_scale_status(new, errors)
@@ -98,7 +96,6 @@ class CustomKind(Kind):
 
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         rules = self.rules
-        _forgive_plain_finalizers(errors)
         if rules.status_check is not None and "status" in new:
             rules.status_check.report(new["status"], errors, old.get("status", UNCORRELATED), prefix="status")
         self._check_scale_status(new, errors)
@@ -158,11 +155,6 @@ class CustomKind(Kind):
 
 def _content(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")}
-
-
-def _forgive_plain_finalizers(errors: FieldErrors) -> None:
-    """Built-in kinds insist on qualified finalizers, custom ones only warn."""
-    errors.causes[:] = [cause for cause in errors.causes if not cause.message.endswith(_PLAIN_FINALIZER)]
 
 
 def _check_lists_update(new: JsonObject, old: JsonObject, node: Structural, errors: FieldErrors) -> None:

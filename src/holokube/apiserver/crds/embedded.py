@@ -7,7 +7,6 @@ from typing import Any
 from holokube.apiserver.crds.structural import Structural
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind
-from holokube.apiserver.metadata import validate_metadata
 from holokube.kube import names
 from holokube.kube.types import JsonObject
 
@@ -57,6 +56,9 @@ def _check_one(value: JsonObject, errors: FieldErrors, path: str) -> None:
         text = f"may have mixed case, but should otherwise match: {','.join(problems)}"
         errors.invalid(f"{path}.kind", kind, text)
     if "metadata" in value:
+        # Not at the top: rules for metadata need kinds, and the kind of CRDs needs this module.
+        from holokube.apiserver.metadata import validate_metadata
+
         meta = value["metadata"]
         named = {**meta, "name": meta.get("name") or "fakename"}
         validate_metadata(

@@ -26,6 +26,7 @@ from holokube.apiserver.crds.correlation import UNCORRELATED, old_items
 from holokube.apiserver.crds.field_paths import FieldPathError, field_path
 from holokube.apiserver.crds.json_schema import NO_FIELD, same
 from holokube.apiserver.crds.structural import Structural
+from holokube.apiserver.expressions import interpreter
 from holokube.apiserver.field_errors import FieldErrors, show
 from holokube.kube import timeformat
 from holokube.kube.errors import Cause
@@ -80,11 +81,11 @@ class RuleError(ValueError):
 @cache
 def _evaluator() -> tuple[Any, Mapping[str, Function]] | None:
     """The CEL package and all functions, or nothing if it is not installed."""
-    try:
-        import cel
-        from cel.stdlib import STDLIB_FUNCTIONS
-    except ImportError:
+    cel = interpreter()
+    if cel is None:
         return None
+    from cel.stdlib import STDLIB_FUNCTIONS
+
     return cel, {**STDLIB_FUNCTIONS, **functions(cel.OptionalValue)}
 
 

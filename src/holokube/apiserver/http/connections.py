@@ -104,7 +104,7 @@ class GuardedRequestHandler(RequestHandler):
         for guard in (self._head_guard, self._read_guard):
             if guard is not None:
                 guard.cancel()
-        self.server.open_transports.discard(self._guarded)  # type: ignore[arg-type]  # as above
+        self.server.open_transports.discard(self._guarded)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -57,6 +57,8 @@ class ResourceHandler:
             raise NotFound(_NOT_FOUND, details={})
         served = self._registry.resolve(path.group, path.version, path.plural)
         if path.namespaced and not served.namespaced:
+            if served.type.custom:
+                return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
             raise NotFound(_NOT_FOUND, details={})
         self._label(request, path, served)
         if served.namespaced and path.name and not path.namespaced:

@@ -30,6 +30,7 @@ log = get_logger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _GZIP_FROM_BYTES = 128 * 1024
+_PIECE_BYTES = 512 * 1024
 _NOT_FOUND_TEXT = b"404 page not found\n"
 
 
@@ -181,10 +182,24 @@ class ApiHandler:
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
+        if len(body) > _PIECE_BYTES:
+            return await _in_pieces(raw, body, answer.code, headers)
         response = web.Response(body=body, status=answer.code, headers=headers)
         for warning in answer.warnings:
             response.headers.add("Warning", warning_header(warning))
         return response
+
+
+async def _in_pieces(raw: web.BaseRequest, body: bytes, code: int, headers: dict[str, str]) -> web.StreamResponse:
+    """Send a long answer no faster than it is read: at once, it would all wait in memory for a slow client."""
+    response = web.StreamResponse(status=code, headers=headers)
+    response.content_length = len(body)
+    await response.prepare(raw)
+    view = memoryview(body)
+    for start in range(0, len(body), _PIECE_BYTES):
+        await response.write(view[start : start + _PIECE_BYTES])
+    await response.write_eof()
+    return response
 
 
 def warning_header(text: str) -> str:

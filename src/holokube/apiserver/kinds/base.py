@@ -55,6 +55,8 @@ class Kind:
     field_labels: ClassVar[frozenset[str]] = frozenset()
     """All field selectors that a kind with some of its own understands; empty means metadata.name and
     metadata.namespace, as for most kinds."""
+    allows_plain_finalizers: ClassVar[bool] = False
+    """Finalizers need no domain (custom resources, where it is only a warning)."""
     returns_deleted_object: ClassVar[bool] = False
     """The answer to a delete is the object that was deleted, not a Status."""
     is_graceful: ClassVar[bool] = False

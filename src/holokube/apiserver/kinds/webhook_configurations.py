@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
+from holokube.apiserver.expressions import syntax_problem
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.checks import check_selector
 from holokube.apiserver.kinds.go_shapes import GoKind
@@ -235,14 +236,17 @@ def check_service_reference(service: JsonObject, path: str, errors: FieldErrors)
 
 
 def check_match_conditions(conditions: list[JsonObject], path: str, errors: FieldErrors) -> None:
-    """Names and presence; what an expression means shows when it is evaluated."""
+    """Names, presence and, where CEL is installed, syntax; what an expression means shows when it is evaluated."""
     if len(conditions) > _CONDITIONS_MAX:
         errors.too_many(path, len(conditions), _CONDITIONS_MAX)
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         at, name = f"{path}[{index}]", condition["name"]
-        if not condition["expression"].strip():
+        expression = condition["expression"]
+        if not expression.strip():
             errors.required(f"{at}.expression")
+        elif problem := syntax_problem(expression):
+            errors.invalid(f"{at}.expression", expression, f"compilation failed: {problem}")
         if not name:
             errors.required(f"{at}.name")
         else:

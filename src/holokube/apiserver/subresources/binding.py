@@ -27,7 +27,8 @@ async def bind_by_name(
 ) -> WriteResult:
     """The old door: POST to bindings, the pod named in the body."""
     value = body.value if isinstance(body, Body) else body
-    name = (value.get("metadata") or {}).get("name") if isinstance(value, dict) else None
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name:
         raise BadRequest("name must be provided")
     return await bind(registry, namespace, name, body, options, caller)

@@ -60,7 +60,7 @@ class ScaleDoor:
     ) -> WriteResult | JsonObject:
         stored = self._registry.get_stored(served, namespace, name)
         paths = self._paths(served)
-        current = self._scale(served, stored, paths)
+        current = self._scale(served, stored, paths, lenient=verb != "get")
         if verb == "get":
             return current
         if verb == "update":
@@ -76,11 +76,12 @@ class ScaleDoor:
             return self._registry.custom_resources.scale_paths(served)
         return ScalePaths()
 
-    def _scale(self, served: Served, stored: Stored, paths: ScalePaths) -> JsonObject:
+    def _scale(self, served: Served, stored: Stored, paths: ScalePaths, *, lenient: bool = False) -> JsonObject:
+        """The Scale of an object. Reading one that says nothing of replicas fails; setting them does not."""
         obj, meta = stored.obj, stored.obj["metadata"]
         kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         replicas = _number_at(obj, paths.spec)
-        if replicas is None and served.type.custom:
+        if replicas is None and served.type.custom and not lenient:
             raise NotFound(f'the spec replicas field "{paths.spec}" does not exist', details={})
         scale: JsonObject = {
             "kind": "Scale",

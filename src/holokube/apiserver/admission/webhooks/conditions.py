@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holokube.apiserver.expressions import interpreter
 from holokube.kube.types import JsonObject
 
 Program = Callable[[dict[str, Any]], object]
@@ -35,9 +36,8 @@ def compile_conditions(written: Sequence[JsonObject]) -> tuple[Condition, ...]:
 
 
 def _compile(name: str, expression: str) -> Condition:
-    try:
-        import cel
-    except ImportError:
+    cel = interpreter()
+    if cel is None:
         return Condition(name, expression, None, _NO_CEL)
     try:
         return Condition(name, expression, cel.compile(expression).execute)
