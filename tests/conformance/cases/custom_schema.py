@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.conformance.causes import DUPLICATE, INVALID, REQUIRED, TOO_LONG, UNSUPPORTED
 from tests.conformance.model import (
     Cases,
     apply,
@@ -14,42 +15,9 @@ from tests.conformance.model import (
 )
 from tests.conformance.objects import WIDGETS as W
 from tests.conformance.objects import crd, widget
+from tests.conformance.widgets import INT, NAME, TEXT, defined, schema
 
 cases = Cases()
-INVALID, REQUIRED, UNSUPPORTED, DUPLICATE, FORBIDDEN, TOO_LONG = (
-    "FieldValueInvalid",
-    "FieldValueRequired",
-    "FieldValueNotSupported",
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueTooLong",
-)
-NAME = "customresourcedefinitions/widgets.{u}.example.com"
-
-
-def defined(body: dict[str, Any], versions: tuple[str, ...] = ("v1",)) -> tuple[Any, ...]:
-    """The definition, established, and its endpoints answering."""
-    return (
-        post("customresourcedefinitions", body),
-        get(NAME, poll=True, has={"status.conditions.*.status": ["True", "True"]}),
-        *(get(f"/apis/{{u}}.example.com/{version}/widgets", poll=True) for version in versions),
-    )
-
-
-def schema(**properties: Any) -> dict[str, Any]:
-    """A schema whose spec has these properties."""
-    return {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": properties},
-            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-
-
-OPEN = defined(crd())
-STATUS: dict[str, Any] = {"subresources": {"status": {}}}
-INT, TEXT = {"type": "integer"}, {"type": "string"}
 
 RULES = schema(
     count={"type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 2},

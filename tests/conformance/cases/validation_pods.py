@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.conformance.causes import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED
 from tests.conformance.model import Cases, post
 from tests.conformance.objects import container, plain_pod, pod, selector
 
 cases = Cases()
-INVALID, REQUIRED, UNSUPPORTED, DUPLICATE, FORBIDDEN, TOO_LONG = (
-    "FieldValueInvalid",
-    "FieldValueRequired",
-    "FieldValueNotSupported",
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueTooLong",
-)
 
 
 def refused(name: str, body: dict[str, Any], *causes: tuple[str, str]) -> None:

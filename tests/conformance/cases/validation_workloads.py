@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.conformance.causes import DUPLICATE, FORBIDDEN, INVALID, REQUIRED, UNSUPPORTED
 from tests.conformance.model import Cases, post
 from tests.conformance.objects import (
     autoscaler,
@@ -22,14 +23,6 @@ from tests.conformance.objects import (
 )
 
 cases = Cases()
-INVALID, REQUIRED, UNSUPPORTED, DUPLICATE, FORBIDDEN, TOO_LONG = (
-    "FieldValueInvalid",
-    "FieldValueRequired",
-    "FieldValueNotSupported",
-    "FieldValueDuplicate",
-    "FieldValueForbidden",
-    "FieldValueTooLong",
-)
 Cause = tuple[str, str]
 
 
