@@ -8,6 +8,7 @@ WORKERS ?= 2
 .PHONY: help setup demo test bench lint clean
 
 help:
+	@echo "make setup  install into .venv; .venv/bin/holokube is then there"
 	@echo "make demo   a cluster in one process, real kubectl output, in under a minute"
 	@echo "make test   all tests (builds a real control plane once if Go is there)"
 	@echo "make bench  benchmarks, as ratios to the real programs"
@@ -37,6 +38,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/lint/forbidden_calls.py
+	$(BIN)/python tools/docs/cli_reference.py --check
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-report.html

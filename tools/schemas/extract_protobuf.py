@@ -19,10 +19,10 @@ SCHEMAS = Path(__file__).resolve().parents[2] / "src" / "holokube" / "apiserver"
 TARGET = SCHEMAS / "protobuf"
 MODULES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 
-MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.M | re.S)
-FIELD = re.compile(r"^\s+(optional|repeated|map<\w+, ([.\w]+)>)\s+(?:([.\w]+)\s+)?(\w+) = (\d+);", re.M)
-STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.M | re.S)
-GO_FIELD = re.compile(r"^\s+(?:\w+\s+)?(\S[^`/]*?)\s+`([^`]*protobuf:\"\w+,(\d+),[^`]*)`", re.M)
+MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+FIELD = re.compile(r"^\s+(optional|repeated|map<\w+, ([.\w]+)>)\s+(?:([.\w]+)\s+)?(\w+) = (\d+);", re.MULTILINE)
+STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+GO_FIELD = re.compile(r"^\s+(?:\w+\s+)?(\S[^`/]*?)\s+`([^`]*protobuf:\"\w+,(\d+),[^`]*)`", re.MULTILINE)
 
 
 def openapi_name(message: str, package: str) -> str:
@@ -52,7 +52,7 @@ def go_fields(folder: Path) -> dict[str, dict[int, tuple[str, bool]]]:
 
 def messages_of(proto: Path) -> tuple[str, dict[str, list[list[object]]]]:
     text = proto.read_text()
-    package = re.search(r"^package ([\w.]+);", text, re.M)[1]  # type: ignore[index]  # the grammar wants one
+    package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)[1]  # type: ignore[index]  # the grammar wants one
     go = go_fields(proto.parent)
     messages: dict[str, list[list[object]]] = {}
     for message in MESSAGE.finditer(text):

@@ -1,4 +1,4 @@
-"""What lets people in: the authority behind all certificates, the administrator's token, the key of service accounts.
+"""What lets people in: the certificate authority, the administrator's token, the key of service accounts.
 
 A server with a data directory keeps them there, so that kubeconfigs and tokens outlive a restart.
 """
@@ -78,7 +78,7 @@ def _checked_token(raw: bytes, folder: Path) -> str:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, in one step: whoever reads it sees the old or the new content."""
+    """Write a file that only its owner can read, in one step: readers see the old or the new content."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

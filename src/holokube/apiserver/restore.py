@@ -1,14 +1,16 @@
 """Brings objects of another cluster, or of an earlier life of this one, into a server as they were.
 
-``create`` would not do: it drops the status, forgets when things were made and has admission change them. Here
+``create`` would not do: it drops the status, forgets when things were made and has admission change them.
+Here instead
 
 - status, creationTimestamp, generation, deletionTimestamp and managedFields stay; resourceVersions are new;
 - uids are new, and every mention of an old uid, owner references above all, is changed along with it. Owner
   references that name no uid of the file are found by group, kind, name and namespace;
 - CustomResourceDefinitions go in first, then namespaces, then the rest in the order given;
-- namespaces that objects live in but that are not in the file are made, each with its default service account;
-- admission is not asked. Types, defaults and validation are the server's own; an object that was served by some
-  server already (it has a uid) is judged as an update of itself, which is how upstream treats old objects.
+- namespaces that objects live in but that are not in the file are made, each with its default service
+  account;
+- admission is not asked. Types, defaults and validation are the server's own; an object that was served by
+  some server already (it has a uid) is judged as an update of itself, as upstream treats old objects.
 
 What cannot be restored is left out and reported; nothing is left out in silence.
 """
@@ -123,7 +125,7 @@ class _Restore:
         self._namespaces: dict[str, None] = {}
         self.report = RestoreReport()
 
-    # -- reading ---------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------
 
     def read(self, objects: Iterable[Any]) -> None:
         for index, obj in enumerate(objects):
@@ -135,7 +137,7 @@ class _Restore:
         self._entries.sort(key=lambda entry: _FIRST.get((entry.group, entry.kind), 2))
 
     def store_all(self) -> None:
-        # Custom resources are known, and get their place in the world, only when their definitions are stored.
+        # Custom resources are known, and find their place, only when their definitions are stored.
         definitions = [entry for entry in self._entries if (entry.group, entry.kind) == _CRD]
         others = [entry for entry in self._entries if (entry.group, entry.kind) != _CRD]
         for part in (definitions, others):
@@ -168,7 +170,7 @@ class _Restore:
             self._new_uids.setdefault(old_uid, entry.uid)
         return True
 
-    # -- writing ---------------------------------------------------------------------------------------------------
+    # -- writing -------------------------------------------------------------------------------------------
 
     def _store(self, entry: _Entry) -> None:
         registry, served = self._registry, entry.served
@@ -258,7 +260,7 @@ class _Restore:
         found = self._registry.find(group, served.plural, space, name)
         return str(found["metadata"]["uid"]) if found is not None else ""
 
-    # -- namespaces ------------------------------------------------------------------------------------------------
+    # -- namespaces ----------------------------------------------------------------------------------------
 
     async def complete_namespaces(self) -> None:
         """Make the namespaces that objects live in, and the service account that pods need there."""
@@ -317,7 +319,7 @@ def _without_server_fields(source: JsonObject) -> JsonObject:
 
 
 def _replace_uids(value: Any, new_uids: Mapping[str, str]) -> None:
-    """Change every mention of an old uid, in place: owners, volume claims, events, labels of jobs, custom fields.
+    """Change every mention of an old uid, in place: owners, volume claims, events, labels of jobs.
 
     A uid is unique in the world, so a string that equals one means it.
     """

@@ -109,11 +109,15 @@ class EmbeddedServer:
         self.registry = Registry(
             clock, rng, self.store, tracks_managed_fields=tracks_managed_fields, catalog=catalog
         )
-        # Over HTTP, pods get their token volume as everywhere else; that the account exists is taken for granted
-        # where no controller would have made it.
+        # Over HTTP, pods get their token volume as everywhere else; that the account exists is taken for
+        # granted where no controller would have made it.
         self.registry.admission.strict_service_accounts = True
         self.registry.admission.assumes_default_service_account = True
-        self.registry.custom_resources.load_all()
+        try:
+            self.registry.custom_resources.load_all()
+        except BaseException:
+            self.store.close()
+            raise
         self._handler: ApiHandler | None = None
         self._runner: web.ServerRunner | None = None
         self._endpoint: Endpoint | None = None
@@ -280,7 +284,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return ConfigError(
-            f"{host} is not an address of this machine", hint="Listen on 127.0.0.1, or on 0.0.0.0 for all of them."
+            f"{host} is not an address of this machine",
+            hint="Listen on 127.0.0.1, or on 0.0.0.0 for all of them.",
         )
     reason = os.strerror(error.errno) if error.errno else str(error)
     return ConfigError(

@@ -182,7 +182,7 @@ class ApiHandler:
             body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
-        if len(body) > _PIECE_BYTES:
+        if len(body) > _PIECE_BYTES and raw.method != "HEAD":
             return await _in_pieces(raw, body, answer.code, headers)
         response = web.Response(body=body, status=answer.code, headers=headers)
         for warning in answer.warnings:

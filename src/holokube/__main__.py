@@ -1,0 +1,5 @@
+"""``python -m holokube`` is ``holokube``."""
+
+from holokube.cli.main import main
+
+main()

@@ -1,0 +1,173 @@
+"""The life of ``holokube up``: load, listen, announce, wait for a signal, clean up."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import shlex
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from holokube.apiserver.bootstrap import bootstrap
+from holokube.apiserver.manifests import Manifests, read_manifests
+from holokube.apiserver.restore import RestoreReport, restore
+from holokube.apiserver.server import EmbeddedServer, Endpoint, is_loopback, write_kubeconfig
+from holokube.base.clock import WallClock
+from holokube.base.errors import ConfigError, UsageError
+from holokube.base.rng import Rng, system_seed
+from holokube.cli import kubeconfig_file
+from holokube.cli.metrics_endpoint import MetricsEndpoint, parse_address
+from holokube.cli.settings import Settings
+
+_PROBLEMS_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the command line asks for."""
+
+    host: str
+    port: int | None
+    kubeconfig_out: Path | None
+    data_dir: Path | None
+    snapshot: str
+    seed: str
+    metrics_address: str
+
+
+class Foreground:
+    """One run of the server."""
+
+    def __init__(self, plan: Plan, settings: Settings) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._made_kubeconfig: Path | None = None
+
+    def run(self) -> int:
+        """Run until a signal comes; returns the exit code."""
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(self._main())
+
+    async def _main(self) -> int:
+        stop = asyncio.Event()
+        _on_signals(stop)
+        plan = self._plan
+        metrics_address = parse_address(plan.metrics_address)
+        if plan.kubeconfig_out is not None:
+            kubeconfig_file.refuse_foreign(plan.kubeconfig_out)
+        # Before the server, so that a bad file leaves no data directory behind.
+        manifests = read_manifests(plan.snapshot) if plan.snapshot else None
+        seed = plan.seed or str(system_seed())
+        server = EmbeddedServer(
+            WallClock(), Rng(seed), data_dir=plan.data_dir, host=plan.host, port=plan.port
+        )
+        metrics = MetricsEndpoint(server.metrics)
+        try:
+            if manifests is not None:
+                await self._load(server, manifests)
+            endpoint = await server.start()
+            await metrics.start(metrics_address)
+            self._announce(endpoint, metrics.url, seed)
+            await stop.wait()
+            self._say("stopping")
+        finally:
+            self._remove_kubeconfig()
+            await metrics.stop()
+            await server.stop()
+        return 0
+
+    # -- starting ------------------------------------------------------------------------------------------
+
+    async def _load(self, server: EmbeddedServer, manifests: Manifests) -> None:
+        if not server.is_fresh:
+            raise UsageError(
+                f"the data directory {self._plan.data_dir} holds a cluster already, "
+                f"so {manifests.name} is not loaded",
+                hint="Leave out --from to go on with that cluster, or name an empty directory.",
+            )
+        await bootstrap(server.registry)
+        report = await restore(server.registry, manifests.objects)
+        self._tell_problems(report, manifests)
+        if not report.restored:
+            raise UsageError(
+                f"none of the {len(manifests.objects)} objects in {manifests.name} can be loaded",
+                hint="The lines above say why; give a snapshot or Kubernetes manifests.",
+            )
+        made = f", made namespaces {', '.join(report.added_namespaces)}" if report.added_namespaces else ""
+        left_out = f", left out {len(report.left_out)}" if report.left_out else ""
+        self._say(f"loaded {report.restored.total()} objects from {manifests.name}{left_out}{made}")
+
+    def _tell_problems(self, report: RestoreReport, manifests: Manifests) -> None:
+        shown = len(report.problems) if self._settings.verbosity else _PROBLEMS_SHOWN
+        # What is missing matters more than what is flawed.
+        for problem in sorted(report.problems, key=lambda problem: not problem.left_out)[:shown]:
+            word = "left out" if problem.left_out else "note"
+            self._say(f"{word}: {manifests.where(problem.index)}: {problem}")
+        if len(report.problems) > shown:
+            self._say(f"... and {len(report.problems) - shown} more; -v shows all")
+
+    def _announce(self, endpoint: Endpoint, metrics_url: str, seed: str) -> None:
+        plan = self._plan
+        path, keep = kubeconfig_file.choose(plan.kubeconfig_out, plan.data_dir, endpoint.port)
+        try:
+            write_kubeconfig(path, endpoint.kubeconfig())
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write the kubeconfig {path}: {error.strerror}",
+                hint="Name another file with --kubeconfig-out.",
+            ) from error
+        self._made_kubeconfig = None if keep else path
+        quoted = shlex.quote(str(path))
+        click.echo(f"KUBECONFIG={quoted}")
+        click.echo(f"HOLOKUBE_SERVER={endpoint.url}")
+        if metrics_url:
+            click.echo(f"HOLOKUBE_METRICS={metrics_url}")
+        if not is_loopback(plan.host):
+            self._say(
+                f"warning: listening on {plan.host}; whoever reaches it with the kubeconfig or the token "
+                "is its administrator"
+            )
+        if self._settings.verbosity:
+            self._say(f"seed {seed}")
+        self._say(f"ready; in another terminal: export KUBECONFIG={quoted}; kubectl get all -A")
+        self._say("Ctrl-C stops it")
+
+    # -- stopping ------------------------------------------------------------------------------------------
+
+    def _remove_kubeconfig(self) -> None:
+        if self._made_kubeconfig is not None:
+            kubeconfig_file.remove(self._made_kubeconfig)
+            self._made_kubeconfig = None
+
+    @staticmethod
+    def _say(text: str) -> None:
+        click.echo(text, err=True)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    """The first signal asks for a clean end, the second does not ask."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            # What was acknowledged is on disk already.
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)

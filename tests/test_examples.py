@@ -1,0 +1,46 @@
+"""The examples work: each is run as its head says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_no_example_is_forgotten() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "demo.py", "test_my_controller.py", "virtual_time_controller.py",
+    }  # fmt: skip
+
+
+def test_a_day_passes_in_a_blink() -> None:
+    lines = run("examples/virtual_time_controller.py").splitlines()
+    assert "07:00  ##########  ####" in lines
+    assert "12:00  ##########" in [line.rstrip() for line in lines]
+    assert "00:00              ####" in lines
+
+
+def test_the_demo_shows_what_kubectl_shows() -> None:
+    shown = run("examples/demo.py")
+    assert "web    3/3     3            3" in shown
+    assert shown.count("1/1     Running") == 9
+    assert "24 hours in" in shown
+    assert "\x1b" not in shown, "no colours where there is no terminal"
+
+
+def test_the_users_own_controller_is_tested() -> None:
+    pytest.importorskip("kubernetes")
+    assert "4 passed" in run("-m", "pytest", "examples/test_my_controller.py", "-p", "no:cacheprovider", "-v")
