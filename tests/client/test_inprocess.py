@@ -16,8 +16,8 @@ from holokube.client.discovery import Discovery
 from holokube.client.faulty import Faults, FaultyTransport
 from holokube.client.informer import Informer
 from holokube.client.inprocess import InProcessTransport
-from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
-from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound
+from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS
+from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.store.store import Store
 from tests.builders import config_map, deployment, node, pod
 
@@ -160,5 +160,38 @@ def test_an_informer_ends_up_with_the_servers_state_whatever_goes_wrong(seed: in
         assert cached == stored, f"seed {seed}"
         assert set(alive) == set(stored), f"seed {seed}"
         await informer.stop()
+
+    run_virtual(main)
+
+
+class FullDisk:
+    """A journal on a disk that has no room left."""
+
+    revision = 1
+
+    def rows(self) -> list[object]:
+        return []
+
+    def append(self, bucket: str, event: object) -> None:
+        pass
+
+    def commit(self) -> int:
+        raise OSError(28, "No space left on device")
+
+    def replace(self, revision: int, rows: object) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_write_that_cannot_be_made_durable_is_refused_and_not_shown() -> None:
+    async def main(clock: VirtualClock) -> None:
+        registry = Registry(clock, Rng("tests"), Store(journal=FullDisk(), commit_inline=True))  # type: ignore[arg-type]  # as much of a journal as is needed
+        client = Client(InProcessTransport(registry))
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}
+        with pytest.raises(ServiceUnavailable, match="No space left"):
+            await client.create(NAMESPACES, namespace)
+        assert (await client.list(NAMESPACES)).items == []
 
     run_virtual(main)

@@ -23,10 +23,10 @@ from holokube.apiserver.patching import APPLY
 from holokube.apiserver.registry import Registry
 from holokube.apiserver.resources import Served
 from holokube.apiserver.watching import WatchStream
-from holokube.base.errors import TransportError
+from holokube.base.errors import StoreReadOnly, TransportError
 from holokube.client.resources import Resource
 from holokube.client.transport import JSON, Call, WatchEvent
-from holokube.kube.errors import MethodNotAllowed, NotFound
+from holokube.kube.errors import MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.kube.types import JsonObject
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
@@ -43,6 +43,12 @@ class InProcessTransport:
 
     async def call(self, call: Call) -> JsonObject:
         self._check_open(call)
+        try:
+            return await self._answer(call)
+        except StoreReadOnly as problem:
+            raise ServiceUnavailable(f"{problem} {problem.hint}".strip()) from problem
+
+    async def _answer(self, call: Call) -> JsonObject:
         served = self._served(call.resource)
         if call.subresource and call.subresource != "status":
             return await self._subresource(call, served)

@@ -117,12 +117,15 @@ class ResourceHandler:
         stored = self._registry.get(
             served, path.namespace, path.name, resource_version=request.query.get("resourceVersion", "")
         )
+        # Nobody is shown what a crash could still take back.
+        await self._registry.store.durable(stored.revision)
         return self._object_answer(request, served, stored, form)
 
     async def _list(self, request: Request, path: ResourcePath, served: Served) -> Answer:
         form = self._format(request)
         _check_form(form, "PartialObjectMetadata")
         result = self._registry.list(served, path.namespace, ListOptions.parse(request.query, watch=False))
+        await self._registry.store.durable(result.revision)
         if form.form == "Table":
             table = self._table(request, served, [s.obj for s in result.items], form)
             table["metadata"] = encoding.list_metadata(result)

@@ -23,8 +23,16 @@ from holokube.apiserver.http.wire import Answer, Request, read_request
 from holokube.apiserver.openapi import OpenApi
 from holokube.apiserver.registry import Registry
 from holokube.base.clock import Clock
+from holokube.base.errors import StoreReadOnly
 from holokube.base.log import get_logger
-from holokube.kube.errors import ApiError, InternalError, MethodNotAllowed, NotFound, Unauthorized
+from holokube.kube.errors import (
+    ApiError,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
+    Unauthorized,
+)
 
 log = get_logger(__name__)
 
@@ -61,6 +69,8 @@ class ApiHandler:
         except ApiError as problem:
             answer = Answer.status(problem, _error_format(raw))
             answer.warnings = request.warnings if request is not None else []
+        except StoreReadOnly as problem:
+            answer = Answer.status(ServiceUnavailable(f"{problem} {problem.hint}".strip(), retry_after_s=5))
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:
