@@ -286,6 +286,10 @@ def test_signals_stop_gracefully_first_and_hard_the_second_time(second: bool) ->
         assert await app.run(handle_signals=True) is not second
         assert stopped.is_set() is not second
 
-    before = signal.getsignal(signal.SIGTERM)
-    asyncio.run(main())
-    assert signal.getsignal(signal.SIGTERM) == before
+    # Whatever another test left behind in this process, begin with the default.
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        asyncio.run(main())
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
