@@ -138,7 +138,11 @@ def test_mentions_of_uids_elsewhere_follow_too() -> None:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data", "namespace": "default", "uid": claim_uid},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pv"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "volumeName": "pv",
+        },
     }
     volume: JsonObject = {
         "apiVersion": "v1",
@@ -148,7 +152,12 @@ def test_mentions_of_uids_elsewhere_follow_too() -> None:
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
             "hostPath": {"path": "/data"},
-            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": claim_uid},
+            "claimRef": {
+                "kind": "PersistentVolumeClaim",
+                "namespace": "default",
+                "name": "data",
+                "uid": claim_uid,
+            },
         },
     }
     registry, report = restored(volume, job, claim)
@@ -192,7 +201,10 @@ def test_definitions_come_before_their_objects_wherever_they_stand() -> None:
     found = find(registry, "lab.example.com", "widgets", "default", "w")
     assert found["spec"] == {"size": 3}
     assert found["status"] == {"ready": True}
-    assert report.restored == {"customresourcedefinitions.apiextensions.k8s.io": 1, "widgets.lab.example.com": 1}
+    assert report.restored == {
+        "customresourcedefinitions.apiextensions.k8s.io": 1,
+        "widgets.lab.example.com": 1,
+    }
 
 
 def test_missing_namespaces_are_made_with_their_service_account() -> None:
@@ -206,7 +218,12 @@ def test_a_namespace_of_the_file_is_kept_as_it_was() -> None:
     space = {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": "shop", "uid": OLD_UIDS[0], "creationTimestamp": MADE_AT, "labels": {"team": "a"}},
+        "metadata": {
+            "name": "shop",
+            "uid": OLD_UIDS[0],
+            "creationTimestamp": MADE_AT,
+            "labels": {"team": "a"},
+        },
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
@@ -222,7 +239,12 @@ def test_what_cannot_be_restored_is_named_and_the_rest_goes_in() -> None:
     unnamed: JsonObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {}}
     unknown = {"apiVersion": "nowhere.example.com/v1", "kind": "Thing", "metadata": {"name": "x"}}
     broken = {**pod("broken"), "spec": {"containers": []}}
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": {"name": "t"}, "spec": {}}
+    review = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenReview",
+        "metadata": {"name": "t"},
+        "spec": {},
+    }
     registry, report = restored(unnamed, unknown, broken, "text", review, pod())
     messages = {problem.index: str(problem) for problem in report.left_out}
     assert sorted(messages) == [0, 1, 2, 3]
@@ -253,7 +275,12 @@ def test_what_the_server_made_itself_gives_way() -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "kubernetes", "namespace": "default", "uid": OLD_UIDS[0], "labels": {"from": "file"}},
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "uid": OLD_UIDS[0],
+            "labels": {"from": "file"},
+        },
         "spec": {
             "clusterIP": "172.20.0.1",
             "clusterIPs": ["172.20.0.1"],
@@ -295,10 +322,18 @@ def test_objects_can_be_written_to_afterwards() -> None:
 
 def test_a_cluster_of_the_same_seed_keeps_every_object_apart() -> None:
     first, _ = restored(replica_set(), pod(), pod("other"))
-    objects = [*first.objects("apps", "replicasets"), *first.objects("", "pods"), *first.objects("", "namespaces")]
+    objects = [
+        *first.objects("apps", "replicasets"),
+        *first.objects("", "pods"),
+        *first.objects("", "namespaces"),
+    ]
     second, report = restored(*objects, bootstrapped=False)
     assert report.problems == []
-    again = [*second.objects("apps", "replicasets"), *second.objects("", "pods"), *second.objects("", "namespaces")]
+    again = [
+        *second.objects("apps", "replicasets"),
+        *second.objects("", "pods"),
+        *second.objects("", "namespaces"),
+    ]
     assert len({obj["metadata"]["uid"] for obj in again}) == len(objects)
 
 
@@ -316,7 +351,14 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KINDS = st.sampled_from(
-    [("v1", "Pod"), ("v1", "Service"), ("apps/v1", "Deployment"), ("v1", "Node"), ("v1", "Namespace"), ("v1", "List")]
+    [
+        ("v1", "Pod"),
+        ("v1", "Service"),
+        ("apps/v1", "Deployment"),
+        ("v1", "Node"),
+        ("v1", "Namespace"),
+        ("v1", "List"),
+    ]
 )
 
 
@@ -354,4 +396,8 @@ items:
     assert [obj["metadata"]["name"] for obj in manifests.objects] == ["a", "b", "c"]
     assert manifests.objects[2]["kind"] == "Pod"
     assert manifests.objects[2]["metadata"]["creationTimestamp"] == MADE_AT, "times stay text"
-    assert [manifests.where(index) for index in range(3)] == ["f.yaml, line 4", "f.yaml, line 7", "f.yaml, line 16"]
+    assert [manifests.where(index) for index in range(3)] == [
+        "f.yaml, line 4",
+        "f.yaml, line 7",
+        "f.yaml, line 16",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,13 +75,16 @@ class GuardedServer(web.Server):
 class GuardedRequestHandler(RequestHandler):
     """aiohttp's protocol with time limits on heads and on reading."""
 
-    __slots__ = ("_guarded", "_head_guard", "_read_guard", "_unread_bytes", "server")
+    __slots__ = ("_guarded", "_head_guard", "_read_guard", "_unread_bytes", "certificate", "server")
 
     server: GuardedServer
+    certificate: Mapping[str, Any] | None
+    """What the client showed in the handshake; None as long as nobody has looked."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._guarded = transport
+        self.certificate = None
         self.server.open_transports.add(transport)  # type: ignore[arg-type]  # a stream's transport, by construction
         self._read_guard: asyncio.TimerHandle | None = None
         self._unread_bytes = 0

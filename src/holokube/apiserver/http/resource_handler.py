@@ -37,6 +37,7 @@ from holokube.store.values import Stored
 _METHOD_NOT_ALLOWED = "the server does not allow this method on the requested resource"
 _NOT_FOUND = "the server could not find the requested resource"
 _YAML_TYPES = ("application/yaml", "text/yaml", "application/x-yaml")
+_LIST_AT_ONCE = 100
 _METHOD_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -134,6 +135,8 @@ class ResourceHandler:
             return Answer.of(self._partial_list(result), form)
         if form.yaml or form.pretty or parse_bool(request.query, "pretty"):
             return Answer.of(encoding.list_object(served, result), form)
+        if len(result.items) > _LIST_AT_ONCE:
+            return Answer(200, b"", pieces=encoding.list_pieces(served, result))
         return Answer(200, encoding.list_bytes(served, result))
 
     @staticmethod

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.discovery import Discovery
-from holokube.apiserver.http import openapi_protobuf
+from holokube.apiserver.http import compression, encoding, openapi_protobuf
 from holokube.apiserver.http.auth import ANONYMOUS, Authenticator
-from holokube.apiserver.http.connections import DEFAULT_LIMITS, GuardedServer, Limits
+from holokube.apiserver.http.connections import DEFAULT_LIMITS, GuardedRequestHandler, GuardedServer, Limits
 from holokube.apiserver.http.health import health_answer
 from holokube.apiserver.http.metrics import RequestMetrics
 from holokube.apiserver.http.negotiation import Format, negotiate
@@ -38,7 +37,6 @@ log = get_logger(__name__)
 
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _GZIP_FROM_BYTES = 128 * 1024
-_PIECE_BYTES = 512 * 1024
 _NOT_FOUND_TEXT = b"404 page not found\n"
 
 
@@ -83,10 +81,9 @@ class ApiHandler:
 
     def _caller(self, raw: web.BaseRequest) -> Caller:
         certificate = None
-        tls: ssl.SSLObject | None = raw.get_extra_info("ssl_object")
         authorization = raw.headers.get("Authorization", "")
-        if tls is not None and not authorization:
-            certificate = tls.getpeercert()
+        if not authorization:
+            certificate = _peer_certificate(raw)
         agent = raw.headers.get("User-Agent", "")
         return self._authenticator.caller(authorization, certificate, agent, self._clock.now())
 
@@ -187,29 +184,61 @@ class ApiHandler:
             "Audit-Id": raw.headers.get("Audit-ID") or self._rng.uid(),
             **answer.headers,
         }
-        body = answer.body
-        if len(body) >= _GZIP_FROM_BYTES and "gzip" in raw.headers.get("Accept-Encoding", ""):
-            body = await asyncio.get_running_loop().run_in_executor(None, _gzip, body)
+        body, pieces = answer.body, answer.pieces
+        length = len(body) if pieces is None else pieces.length
+        if pieces is None and length > encoding.PIECE_BYTES and raw.method != "HEAD":
+            pieces = encoding.Pieces.of(body)
+        if length >= _GZIP_FROM_BYTES and "gzip" in raw.headers.get("Accept-Encoding", ""):
             headers["Content-Encoding"] = "gzip"
             headers["Vary"] = "Accept-Encoding"
-        if len(body) > _PIECE_BYTES and raw.method != "HEAD":
-            return await _in_pieces(raw, body, answer.code, headers)
+            if pieces is not None:
+                return await _send(raw, compression.gzip_pieces(pieces), answer.code, headers)
+            body = await asyncio.get_running_loop().run_in_executor(None, compression.gzip, body)
+        elif pieces is not None:
+            return await _send(raw, _each(pieces), answer.code, headers, length=length)
         response = web.Response(body=body, status=answer.code, headers=headers)
         for warning in answer.warnings:
             response.headers.add("Warning", warning_header(warning))
         return response
 
 
-async def _in_pieces(raw: web.BaseRequest, body: bytes, code: int, headers: dict[str, str]) -> web.StreamResponse:
+def _peer_certificate(raw: web.BaseRequest) -> Mapping[str, Any] | None:
+    """The client's certificate; reading it out of OpenSSL costs as much as a small request, so once is enough."""
+    protocol = raw.protocol
+    if not isinstance(protocol, GuardedRequestHandler):
+        return None
+    if protocol.certificate is None:
+        tls: ssl.SSLObject | None = raw.get_extra_info("ssl_object")
+        protocol.certificate = (tls.getpeercert() or {}) if tls is not None else {}
+    return protocol.certificate
+
+
+async def _send(
+    raw: web.BaseRequest,
+    pieces: AsyncIterator[bytes],
+    code: int,
+    headers: dict[str, str],
+    *,
+    length: int | None = None,
+) -> web.StreamResponse:
     """Send a long answer no faster than it is read: at once, it would all wait in memory for a slow client."""
     response = web.StreamResponse(status=code, headers=headers)
-    response.content_length = len(body)
+    if length is not None:
+        response.content_length = length
+    elif raw.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    else:
+        response.force_close()
     await response.prepare(raw)
-    view = memoryview(body)
-    for start in range(0, len(body), _PIECE_BYTES):
-        await response.write(view[start : start + _PIECE_BYTES])
+    async for piece in pieces:
+        await response.write(piece)
     await response.write_eof()
     return response
+
+
+async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 def warning_header(text: str) -> str:
@@ -223,12 +252,6 @@ def _error_format(raw: web.BaseRequest) -> Format:
         return Format(yaml=negotiate(raw.headers.get("Accept", "")).yaml)
     except ApiError:
         return Format()
-
-
-def _gzip(body: bytes) -> bytes:
-    # Level 1: on a loopback interface, time matters more than the last few per cent of size.
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return packer.compress(body) + packer.flush()
 
 
 def _reads(request: Request) -> bool:

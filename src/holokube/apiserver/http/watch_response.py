@@ -17,7 +17,7 @@ from holokube.base.clock import Clock
 
 # While writes come thick and fast, a client gets them in lots: one TLS record and one system call for many
 # events. An event on its own still goes out at once.
-COALESCE_S = 0.005
+COALESCE_S = 0.002
 COALESCE_MAX_BYTES = 256 * 1024
 
 

@@ -50,6 +50,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     stream: web.StreamResponse | None = None
+    pieces: encoding.Pieces | None = None
+    """Instead of ``body``, for what is long."""
 
     @staticmethod
     def of(value: Any, form: Format, code: int = 200) -> Answer:
@@ -74,8 +76,12 @@ async def read_request(raw: web.BaseRequest, caller: Caller, limits: Limits = DE
         if raw.headers.get("Expect", "").lower() == "100-continue" and raw.transport is not None:
             raw.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            async with asyncio.timeout(limits.body_within_s):
-                body = await _body(raw, limits.body_max_bytes)
+            if raw.content.is_eof() and raw.content.total_bytes <= limits.body_max_bytes:
+                # All of it came together with the head, as small bodies do.
+                body = raw.content.read_nowait()
+            else:
+                async with asyncio.timeout(limits.body_within_s):
+                    body = await _body(raw, limits.body_max_bytes)
         except TimeoutError:
             raise Timeout(f"the body did not arrive within {limits.body_within_s:g} s") from None
         except web.RequestPayloadError as problem:
