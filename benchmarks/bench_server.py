@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -67,9 +68,15 @@ def embedded(folder: Path) -> Iterator[Server]:
     kubeconfig.unlink(missing_ok=True)
     command = [sys.executable, "-c", "from holokube.cli.main import main; main()", "up", "--port=0",
                f"--kubeconfig-out={kubeconfig}"]  # fmt: skip
+    # As an installed program runs: with its byte code cached, which a developer's environment may have switched off.
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "pycache")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    version = [*command[:3], "version"]
+    subprocess.run(version, env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", "import holokube.apiserver.server"], env=environment, check=True)
     started = time.monotonic()
     with open(folder / "embedded.log", "wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         start_s = _first_answer(started, lambda: Target(kubeconfig), process)
         yield Server("embedded", kubeconfig, [process.pid], start_s)
