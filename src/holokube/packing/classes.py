@@ -1,0 +1,86 @@
+"""Finding the class of a pod, quickly.
+
+Most pods are copies of a pod seen before, so the parts of the spec that matter are compared as bytes first, and
+compiled only when they are new. Compiled classes are compared once more by meaning: ``0.1`` cpu is ``100m``.
+
+Labels count only as far as a selector asks for them; otherwise every pod of a StatefulSet, which carries its
+own name as a label, would be a class of its own. When a new selector asks for another label, classes whose
+members carry that label stop being one kind of pod and become stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from weakref import WeakSet, WeakValueDictionary
+
+import orjson
+
+from holokube.packing.podclass import PodClass, compile_class, relevant_volumes
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+_MOST_PASSES: Final = 100
+
+
+class ClassTable:
+    """All classes in use. A class lives as long as a pod in the state or a caller holds it."""
+
+    def __init__(self) -> None:
+        self._by_bytes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._by_identity: WeakValueDictionary[Any, PodClass] = WeakValueDictionary()
+        self._all: WeakSet[PodClass] = WeakSet()
+        self._watched: set[str] = set()
+
+    def class_of(self, pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> PodClass:
+        """The class of a Pod object."""
+        labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY
+        fingerprint = self._fingerprint(pod, labels, merge_label_keys)
+        found = self._by_bytes.get(fingerprint)
+        if found is None or found.is_stale:
+            compiled = compile_class(pod, merge_label_keys=merge_label_keys)
+            self._watch(compiled.watched_keys())
+            identity = compiled.identity(self._watched)
+            found = self._by_identity.get(identity)
+            if found is None or found.is_stale:
+                found = self._by_identity[identity] = compiled
+                self._all.add(compiled)
+            self._by_bytes[self._fingerprint(pod, labels, merge_label_keys)] = found
+        for key in labels:
+            if key not in self._watched:
+                found.ignored_keys.add(key)
+        return found
+
+    def classify(self, pods: Iterable[Mapping[str, Any]], *, merge_label_keys: bool = False) -> list[PodClass]:
+        """The class of each pod, none of them stale: a later pod's selectors may part earlier pods."""
+        given = list(pods)
+        for _ in range(_MOST_PASSES):
+            classes = [self.class_of(pod, merge_label_keys=merge_label_keys) for pod in given]
+            if not any(cls.is_stale for cls in classes):
+                return classes
+        raise AssertionError("selectors ask for finitely many labels, so a second pass finds no new ones")
+
+    def _watch(self, keys: set[str]) -> None:
+        new = keys - self._watched
+        if not new:
+            return
+        self._watched |= new
+        for cls in self._all:
+            if not new.isdisjoint(cls.ignored_keys):
+                cls.is_stale = True
+
+    def _fingerprint(self, pod: Mapping[str, Any], labels: Mapping[str, str], merge_label_keys: bool) -> bytes:
+        metadata, spec = pod.get("metadata") or _EMPTY, pod.get("spec") or _EMPTY
+        watched = self._watched
+        volumes = relevant_volumes(spec) if spec.get("volumes") else ()
+        named = any("ephemeral" in volume for volume in volumes)
+        constraints, affinity = spec.get("topologySpreadConstraints"), spec.get("affinity")
+        return orjson.dumps((
+            metadata.get("namespace"),
+            {key: value for key, value in labels.items() if key in watched},
+            [(c.get("resources"), c.get("ports")) for c in spec.get("containers") or ()],
+            [(c.get("resources"), c.get("ports"), c.get("restartPolicy")) for c in spec.get("initContainers") or ()],
+            spec.get("resources"), spec.get("overhead"), spec.get("nodeName"), spec.get("nodeSelector"),
+            affinity, spec.get("tolerations"), constraints, volumes,
+            (metadata.get("name"), metadata.get("uid")) if named else None,
+            merge_label_keys,
+        ))  # fmt: skip

@@ -1,0 +1,379 @@
+"""How many pods of a kind are where: per node, and per domain of a topology.
+
+A :class:`Counter` counts pods on nodes, either those that some selector means, or those that carry some
+anti-affinity term. A :class:`Tally` sums a counter over the domains of one label. Both are kept up to date as
+pods and nodes come and go, each change costing as much as it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from holokube.kube.affinity import PodAffinityTerm, RequiredNodeAffinity
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.taints import Toleration
+from holokube.packing.arrays import ALL, BoolArray, IntArray, Rows, grown
+from holokube.packing.labels import LabelColumn
+from holokube.packing.nodes import NodeTable
+from holokube.packing.podclass import PodClass
+
+NamespaceLabels = Mapping[str, Mapping[str, str]]
+
+
+class PodMatcher(Protocol):
+    """Which pods a counter counts. Equal matchers share a counter, so they are hashable."""
+
+    @property
+    def counts_terminating(self) -> bool:
+        """Whether pods on their way out count as well."""
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
+        """Whether a pod of that namespace with these labels is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadMatcher:
+    """The pods that a spread constraint evens out: of one namespace, and not on their way out."""
+
+    namespace: str
+    selector: LabelSelector
+    counts_terminating: bool = False
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
+        """See :class:`PodMatcher`. An empty selector counts nobody: upstream treats it so."""
+        del namespaces
+        return namespace == self.namespace and not self.selector.is_empty and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityMatcher:
+    """The pods that all of some affinity terms mean."""
+
+    terms: tuple[PodAffinityTerm, ...]
+    counts_terminating: bool = True
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
+        """See :class:`PodMatcher`."""
+        return all(term_means(term, namespace, labels, namespaces) for term in self.terms)
+
+
+def term_means(
+    term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels
+) -> bool:
+    """Whether a term of a new pod means a pod that is there.
+
+    Upstream turns the namespace selector into a list of the namespaces it knows, so one that does not exist
+    is picked only by the empty selector.
+    """
+    if namespace not in namespaces and namespace not in term.namespaces and not term.namespace_selector.is_empty:
+        return False
+    return term.matches(namespace, labels, namespaces.get(namespace))
+
+
+class Eligibility:
+    """Which nodes a spread constraint looks at; shared by constraints that look at the same ones."""
+
+    __slots__ = ("affinity", "keys", "mask", "tolerations")
+
+    def __init__(
+        self,
+        nodes: NodeTable,
+        keys: frozenset[str],
+        affinity: RequiredNodeAffinity | None,
+        tolerations: tuple[Toleration, ...] | None,
+    ) -> None:
+        self.keys, self.affinity, self.tolerations = keys, affinity, tolerations
+        self.mask: BoolArray = self._of(nodes, ALL)
+
+    def refresh(self, nodes: NodeTable, row: int) -> None:
+        """Look at one node again."""
+        if len(self.mask) < nodes.capacity:
+            self.mask = grown(self.mask, nodes.capacity)
+        self.mask[row] = self._of(nodes, np.array([row]))[0]
+
+    def _of(self, nodes: NodeTable, rows: Rows) -> BoolArray:
+        mask = nodes.present[rows].copy()
+        for key in self.keys:
+            mask &= nodes.has_label(key, rows)
+        if self.affinity is not None:
+            mask &= nodes.wanted(self.affinity, rows)
+        if self.tolerations is not None:
+            mask &= nodes.tolerated(self.tolerations, rows)
+        return mask
+
+
+class Tally:
+    """A counter summed over the domains of a label, over all nodes or the eligible ones."""
+
+    __slots__ = ("column", "counter", "counts", "eligibility", "nodes", "users", "version")
+
+    def __init__(self, counter: Counter, column: LabelColumn, eligibility: Eligibility | None) -> None:
+        self.counter, self.column, self.eligibility = counter, column, eligibility
+        self.counts: IntArray = np.zeros(len(column), dtype=np.int64)
+        """Pods by domain number. Domain 0, of nodes without the label, stays empty."""
+        self.nodes: IntArray = np.zeros(len(column), dtype=np.int64)
+        """How many nodes that count are in each domain."""
+        self.version = 0
+        self.users = 0
+        ids = column.ids if eligibility is None else column.ids[eligibility.mask]
+        present = np.bincount(ids, minlength=len(column))
+        present[0] = 0
+        self.nodes += present
+        for row, pods in counter.rows.items():
+            self.shift(row, pods)
+
+    def shift(self, row: int, pods: int) -> None:
+        """Some pods came to a node, or left it."""
+        if self.eligibility is None or self.eligibility.mask[row]:
+            domain = self.column.ids[row]
+            if domain:
+                self.counts[domain] += pods
+                self.version += 1
+
+    def leave(self, row: int) -> None:
+        """Forget a node, which is about to change."""
+        self._move(row, -1)
+
+    def join(self, row: int) -> None:
+        """Take a node in as it is now."""
+        if len(self.counts) < len(self.column):
+            self.counts = grown(self.counts, len(self.column))
+            self.nodes = grown(self.nodes, len(self.column))
+        self._move(row, 1)
+
+    def _move(self, row: int, sign: int) -> None:
+        self.version += 1
+        if self.eligibility is None or self.eligibility.mask[row]:
+            domain = self.column.ids[row]
+            if domain:
+                self.counts[domain] += sign * self.counter.rows.get(row, 0)
+                self.nodes[domain] += sign
+
+
+class Counter:
+    """How many pods of a kind each node has."""
+
+    __slots__ = ("matcher", "rows", "tallies", "term", "total", "users")
+
+    def __init__(self, matcher: PodMatcher | None, term: PodAffinityTerm | None = None) -> None:
+        self.matcher = matcher
+        self.term = term
+        """The anti-affinity term that the counted pods carry, if that is what is counted."""
+        self.rows: dict[int, int] = {}
+        self.total = 0
+        self.tallies: dict[Hashable, Tally] = {}
+        self.users = 0
+
+    def add(self, row: int, pods: int) -> None:
+        """Some pods came to a node, or left it."""
+        left = self.rows.get(row, 0) + pods
+        if left:
+            self.rows[row] = left
+        else:
+            del self.rows[row]
+        self.total += pods
+        for tally in self.tallies.values():
+            tally.shift(row, pods)
+
+
+class LabelSet:
+    """The pods with the same namespace and the same labels, and which counters count them."""
+
+    __slots__ = ("counters", "counters_at", "labels", "namespace", "rows", "terminating_rows")
+
+    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+        self.namespace, self.labels = namespace, labels
+        self.rows: dict[int, int] = {}
+        self.terminating_rows: dict[int, int] = {}
+        self.counters: list[Counter] = []
+        self.counters_at = -1
+
+
+class CounterTable:
+    """All counters and tallies in use."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self._counters: dict[PodMatcher, Counter] = {}
+        self._holders: dict[PodAffinityTerm, Counter] = {}
+        self._eligibilities: dict[Hashable, tuple[Eligibility, set[Tally]]] = {}
+        self._tallies: set[Tally] = set()
+        self._label_sets: dict[Hashable, LabelSet] = {}
+        self._epoch = 0
+        self.holders_epoch = 0
+        """Moves when an anti-affinity term is carried by its first pod, or by none any more."""
+
+    # Pods
+
+    def add_pods(self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int) -> None:
+        """A pod came to a node."""
+        self._change(cls, namespace, labels, terminating, row, 1)
+
+    def remove_pods(
+        self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int
+    ) -> None:
+        """A pod left a node."""
+        self._change(cls, namespace, labels, terminating, row, -1)
+
+    def _change(
+        self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int, pods: int
+    ) -> None:
+        key = (namespace, frozenset(labels.items()))
+        label_set = self._label_sets.get(key)
+        if label_set is None:
+            label_set = self._label_sets[key] = LabelSet(namespace, labels)
+        for counter in self._counters_of(label_set):
+            assert counter.matcher is not None, "only holders have no matcher"
+            if not terminating or counter.matcher.counts_terminating:
+                counter.add(row, pods)
+        rows = label_set.terminating_rows if terminating else label_set.rows
+        left = rows.get(row, 0) + pods
+        if left:
+            rows[row] = left
+        else:
+            del rows[row]
+            if not label_set.rows and not label_set.terminating_rows:
+                del self._label_sets[key]
+        for term in cls.anti_affinity:
+            self._change_holder(term, row, pods)
+
+    def _counters_of(self, label_set: LabelSet) -> list[Counter]:
+        if label_set.counters_at != self._epoch:
+            label_set.counters_at = self._epoch
+            label_set.counters = [
+                counter
+                for matcher, counter in self._counters.items()
+                if matcher.matches(label_set.namespace, label_set.labels, self.namespaces)
+            ]
+        return label_set.counters
+
+    def _change_holder(self, term: PodAffinityTerm, row: int, pods: int) -> None:
+        holder = self._holders.get(term)
+        if holder is None:
+            holder = self._holders[term] = Counter(None, term)
+            self._new_tally(holder, term.topology_key, None)
+            self.holders_epoch += 1
+        holder.add(row, pods)
+        if not holder.total:
+            self._tallies.difference_update(holder.tallies.values())
+            del self._holders[term]
+            self.holders_epoch += 1
+
+    def holders_against(self, cls: PodClass) -> list[Tally]:
+        """The tallies of the anti-affinity terms, carried by pods that are there, that mean this class."""
+        labels = self.namespaces.get(cls.namespace, {})
+        return [
+            tally
+            for term, holder in self._holders.items()
+            if term.matches(cls.namespace, cls.labels, labels)
+            for tally in holder.tallies.values()
+        ]
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """Note the labels of a namespace, or that it is gone; counters that select by them count again."""
+        if labels is None:
+            self.namespaces.pop(name, None)
+        else:
+            self.namespaces[name] = labels
+        self._epoch += 1
+        self.holders_epoch += 1
+        for matcher, counter in self._counters.items():
+            if isinstance(matcher, AffinityMatcher) and any(
+                not term.namespace_selector.matches_nothing for term in matcher.terms
+            ):
+                for row, pods in list(counter.rows.items()):
+                    counter.add(row, -pods)
+                self._count_all(matcher, counter)
+
+    def _count_all(self, matcher: PodMatcher, counter: Counter) -> None:
+        for label_set in self._label_sets.values():
+            if matcher.matches(label_set.namespace, label_set.labels, self.namespaces):
+                for row, pods in label_set.rows.items():
+                    counter.add(row, pods)
+                if matcher.counts_terminating:
+                    for row, pods in label_set.terminating_rows.items():
+                        counter.add(row, pods)
+
+    # Nodes
+
+    def before_node_change(self, row: int) -> None:
+        """A node is about to be added, changed or removed."""
+        for tally in self._tallies:
+            tally.leave(row)
+
+    def after_node_change(self, row: int) -> None:
+        """It has happened."""
+        for eligibility, _ in self._eligibilities.values():
+            eligibility.refresh(self._nodes, row)
+        for tally in self._tallies:
+            tally.join(row)
+
+    # Tallies are made when a class needs them, and dropped when no class does.
+
+    def acquire(
+        self,
+        matcher: PodMatcher,
+        key: str,
+        *,
+        keys: frozenset[str] = frozenset(),
+        affinity: RequiredNodeAffinity | None = None,
+        tolerations: tuple[Toleration, ...] | None = None,
+    ) -> Tally:
+        """The tally of a matcher over a topology key; ``keys`` and the rest limit which nodes count."""
+        counter = self._counters.get(matcher)
+        if counter is None:
+            counter = self._counters[matcher] = Counter(matcher)
+            self._count_all(matcher, counter)
+            self._epoch += 1
+        limits = (keys, affinity, tolerations) if keys else None
+        tally = counter.tallies.get((key, limits))
+        if tally is None:
+            eligibility = None
+            if limits is not None:
+                entry = self._eligibilities.get(limits)
+                if entry is None:
+                    entry = Eligibility(self._nodes, keys, affinity, tolerations), set()
+                    self._eligibilities[limits] = entry
+                eligibility = entry[0]
+            tally = self._new_tally(counter, key, eligibility, limits)
+            if limits is not None:
+                self._eligibilities[limits][1].add(tally)
+        tally.users += 1
+        return tally
+
+    def release(self, tallies: Iterable[Tally]) -> None:
+        """A class that acquired these does not need them any more."""
+        for tally in tallies:
+            tally.users -= 1
+            if tally.users:
+                continue
+            counter, limits = tally.counter, _limits_of(tally)
+            self._tallies.discard(tally)
+            del counter.tallies[(tally.column.key, limits)]
+            if limits is not None:
+                users = self._eligibilities[limits][1]
+                users.discard(tally)
+                if not users:
+                    del self._eligibilities[limits]
+            if not counter.tallies:
+                assert counter.matcher is not None, "holders are never acquired"
+                del self._counters[counter.matcher]
+                self._epoch += 1
+
+    def _new_tally(
+        self, counter: Counter, key: str, eligibility: Eligibility | None, limits: Hashable = None
+    ) -> Tally:
+        tally = counter.tallies[(key, limits)] = Tally(counter, self._nodes.column(key), eligibility)
+        self._tallies.add(tally)
+        return tally
+
+
+def _limits_of(tally: Tally) -> Hashable:
+    if tally.eligibility is None:
+        return None
+    return tally.eligibility.keys, tally.eligibility.affinity, tally.eligibility.tolerations

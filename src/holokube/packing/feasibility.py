@@ -1,0 +1,266 @@
+"""Verdicts per class, remembered and brought up to date by what changed since.
+
+Filters that look at one node at a time are asked again only about rows that changed. Filters that look at the
+whole cluster are asked again when their stamp moves, and then about all rows at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holokube.packing.arrays import ALL, BoolArray, RowArray, Rows, true_for
+from holokube.packing.counters import AffinityMatcher, SpreadMatcher, Tally
+from holokube.packing.filters.node_affinity import OUTSIDE, outside_named_nodes
+from holokube.packing.filters.protocol import Filter, Scope
+from holokube.packing.podclass import PodClass
+from holokube.packing.volumes import VolumePlan
+
+if TYPE_CHECKING:
+    from holokube.packing.state import ClusterState
+
+
+@dataclass(slots=True)
+class Plan:
+    """The tallies that a class's own constraints read, in the order of the constraints."""
+
+    spread: list[Tally]
+    affinity: list[Tally]
+    anti_affinity: list[Tally]
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why a class cannot go where it cannot go."""
+
+    refusal: str
+    """Why no node was even looked at; shown to users without a count. Empty if nodes were."""
+    reasons: dict[str, int]
+    """How many nodes each reason holds for; one node may have several."""
+    plugins: set[str]
+    """The filters that refused."""
+    resolvable: BoolArray
+    """Rows that could take a pod of the class if pods left them: candidates for preemption."""
+
+
+class Verdict:
+    """What is remembered about one class."""
+
+    __slots__ = (
+        "against", "against_at", "answer", "base", "mask", "node_at", "node_ok", "plan", "rules", "rules_at", "stamp",
+        "usage_at", "usage_ok", "volume_plan", "volumes_at",
+    )  # fmt: skip
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rules: dict[Scope, list[Filter]] = {}
+        self.node_at = self.usage_at = self.against_at = self.volumes_at = self.rules_at = -1
+        self.node_ok: BoolArray = np.zeros(0, dtype=np.bool_)
+        self.usage_ok: BoolArray = self.node_ok
+        self.base: BoolArray = self.node_ok
+        self.mask: BoolArray = self.node_ok
+        self.answer: BoolArray = self.node_ok
+        self.stamp: Hashable = None
+        self.against: list[Tally] = []
+        self.volume_plan = VolumePlan()
+
+
+class Feasibility:
+    """The verdicts of a state; the least recently used are forgotten."""
+
+    def __init__(self, state: ClusterState, filters: tuple[Filter, ...], remember: int) -> None:
+        self._state = state
+        self._filters = filters
+        self._remember = remember
+        self._verdicts: OrderedDict[PodClass, Verdict] = OrderedDict()
+        self._by_scope = {scope: [f for f in filters if f.scope is scope] for scope in Scope}
+
+    def verdict(self, cls: PodClass) -> Verdict:
+        """What is remembered about a class, not brought up to date."""
+        verdict = self._verdicts.get(cls)
+        if verdict is None:
+            verdict = self._verdicts[cls] = Verdict(self._make_plan(cls))
+            if len(self._verdicts) > self._remember:
+                _, oldest = self._verdicts.popitem(last=False)
+                plan = oldest.plan
+                self._state.counters.release((*plan.spread, *plan.affinity, *plan.anti_affinity))
+        else:
+            self._verdicts.move_to_end(cls)
+        return verdict
+
+    def _make_plan(self, cls: PodClass) -> Plan:
+        acquire = self._state.counters.acquire
+        keys = frozenset(constraint.topology_key for constraint in cls.spread)
+        return Plan(
+            spread=[
+                acquire(
+                    SpreadMatcher(cls.namespace, constraint.selector),
+                    constraint.topology_key,
+                    keys=keys,
+                    affinity=cls.node_affinity if constraint.honor_affinity else None,
+                    tolerations=cls.tolerations if constraint.honor_taints else None,
+                )
+                for constraint in cls.spread
+            ],
+            affinity=[acquire(AffinityMatcher(cls.affinity), term.topology_key) for term in cls.affinity],
+            anti_affinity=[acquire(AffinityMatcher((term,)), term.topology_key) for term in cls.anti_affinity],
+        )
+
+    def against(self, cls: PodClass) -> list[Tally]:
+        """The tallies of the anti-affinity of present pods against a class."""
+        verdict, counters = self.verdict(cls), self._state.counters
+        if verdict.against_at != counters.holders_epoch:
+            verdict.against_at = counters.holders_epoch
+            verdict.against = counters.holders_against(cls)
+        return verdict.against
+
+    def volume_plan(self, cls: PodClass) -> VolumePlan:
+        """What the claims of a class demand at present."""
+        verdict, volumes = self.verdict(cls), self._state.volumes
+        if verdict.volumes_at != volumes.version:
+            verdict.volumes_at = volumes.version
+            verdict.volume_plan = volumes.plan(cls)
+        return verdict.volume_plan
+
+    def mask(self, cls: PodClass) -> BoolArray:
+        """Where a pod of the class may go: a read-only array over all rows."""
+        verdict = self.verdict(cls)
+        if verdict.rules_at != self._state.counters.holders_epoch:
+            verdict.rules_at = self._state.counters.holders_epoch
+            for scope, rules in self._by_scope.items():
+                verdict.rules[scope] = [rule for rule in rules if rule.concerns(self._state, cls)]
+        changed = self._refresh_rows(verdict, cls)
+        concerned = verdict.rules[Scope.CLUSTER]
+        stamp = tuple((f.name, f.stamp(self._state, cls)) for f in concerned)
+        refused = bool(self.refusal(cls)[1])
+        whole = (stamp, refused)
+        if not changed and whole == verdict.stamp:
+            return verdict.answer
+        verdict.stamp = whole
+        if not concerned and not refused:
+            verdict.mask = verdict.base
+        elif refused:
+            verdict.mask = np.zeros_like(verdict.base)
+        else:
+            verdict.mask = verdict.base.copy()
+            for rule in concerned:
+                verdict.mask &= rule.mask(self._state, cls, ALL)
+        verdict.answer = verdict.mask.view()
+        verdict.answer.flags.writeable = False
+        return verdict.answer
+
+    def _refresh_rows(self, verdict: Verdict, cls: PodClass) -> bool:
+        """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
+        state = self._state
+        node_rows = state.node_journal.since(verdict.node_at) if verdict.node_at >= 0 else None
+        usage_rows = state.usage_journal.since(verdict.usage_at) if verdict.usage_at >= 0 else None
+        verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
+        if node_rows is None or usage_rows is None or len(verdict.base) != state.nodes.capacity:
+            verdict.node_ok = self._all_of(verdict.rules[Scope.NODE], cls, ALL) & state.nodes.present
+            verdict.usage_ok = self._all_of(verdict.rules[Scope.USAGE], cls, ALL)
+            verdict.base = verdict.node_ok & verdict.usage_ok
+            return True
+        if len(node_rows):
+            present = state.nodes.present[node_rows]
+            verdict.node_ok[node_rows] = self._all_of(verdict.rules[Scope.NODE], cls, node_rows) & present
+            usage_rows = np.union1d(node_rows, usage_rows)
+        if len(usage_rows):
+            verdict.usage_ok[usage_rows] = self._all_of(verdict.rules[Scope.USAGE], cls, usage_rows)
+            before = verdict.base[usage_rows]
+            after = verdict.node_ok[usage_rows] & verdict.usage_ok[usage_rows]
+            if (before == after).all():
+                return False
+            # An array that was handed out keeps saying what it said.
+            verdict.base = verdict.base.copy()
+            verdict.base[usage_rows] = after
+            return True
+        return False
+
+    def _all_of(self, rules: list[Filter], cls: PodClass, rows: Rows) -> BoolArray:
+        mask = true_for(rows, self._state.nodes.capacity)
+        for rule in rules:
+            mask &= rule.mask(self._state, cls, rows)
+        return mask
+
+    def recompute(self, cls: PodClass) -> BoolArray:
+        """The same as :meth:`mask` without using anything remembered about rows."""
+        mask = self._state.nodes.present.copy()
+        if self.refusal(cls)[1]:
+            mask[:] = False
+        for rule in self._filters:
+            if rule.concerns(self._state, cls):
+                mask &= rule.mask(self._state, cls, ALL)
+        return mask
+
+    def refusal(self, cls: PodClass) -> tuple[str, str]:
+        """The filter that refuses the class as a whole, and why; empty texts if none does."""
+        if cls.error:
+            return "InterPodAffinity", cls.error
+        if cls.claims or cls.node_affinity.affinity is not None:
+            for rule in self._filters:
+                reason = rule.refusal(self._state, cls)
+                if reason:
+                    return rule.name, reason
+        return "", ""
+
+    def why(self, cls: PodClass, row: int) -> tuple[str, ...]:
+        """The reasons of the first filter that refuses one row."""
+        refusal = self.refusal(cls)[1]
+        if refusal:
+            return (refusal,)
+        outside = outside_named_nodes(self._state, cls)
+        if outside is not None and outside[row]:
+            return (OUTSIDE,)
+        for rule in self._filters:
+            if rule.concerns(self._state, cls):
+                found = rule.findings(self._state, cls, np.array([row]))
+                reasons = tuple(finding.reason for finding in found if finding.hit[0])
+                if reasons:
+                    return reasons
+        return ()
+
+    def diagnose(self, cls: PodClass) -> Diagnosis:
+        """Why the class cannot go to each node that it cannot go to."""
+        nodes = self._state.nodes
+        left = nodes.present.copy()
+        resolvable = np.zeros_like(left)
+        plugin, refusal = self.refusal(cls)
+        if refusal:
+            return Diagnosis(refusal, {refusal: int(left.sum())} if left.any() else {}, {plugin}, resolvable)
+        reasons: dict[str, int] = {}
+        plugins: set[str] = set()
+        outside = outside_named_nodes(self._state, cls)
+        if outside is not None and any(rule.name == "NodeAffinity" for rule in self._filters):
+            if outside.any():
+                reasons[OUTSIDE] = int(outside.sum())
+                plugins.add("NodeAffinity")
+            left &= ~outside
+        for rule in self._filters:
+            if not rule.concerns(self._state, cls):
+                continue
+            rows: RowArray = np.flatnonzero(left)
+            refused, helped = self._count(rule, cls, rows, reasons)
+            if refused.any():
+                plugins.add(rule.name)
+                left[rows[refused]] = False
+                resolvable[rows[helped]] = True
+        return Diagnosis("", reasons, plugins, resolvable)
+
+    def _count(
+        self, rule: Filter, cls: PodClass, rows: RowArray, reasons: dict[str, int]
+    ) -> tuple[BoolArray, BoolArray]:
+        refused = np.zeros(len(rows), dtype=np.bool_)
+        hopeless = refused.copy()
+        for finding in rule.findings(self._state, cls, rows):
+            hits = int(finding.hit.sum())
+            if hits:
+                reasons[finding.reason] = reasons.get(finding.reason, 0) + hits
+                refused |= finding.hit
+                hopeless |= finding.hit & finding.unresolvable
+        return refused, refused & ~hopeless
+
+

@@ -1,0 +1,39 @@
+"""Which rows changed, in order, for readers that each catch up when they like."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holokube.packing.arrays import RowArray
+
+
+class Journal:
+    """An endless list of rows of which the oldest part is forgotten."""
+
+    __slots__ = ("_first", "_keep", "_rows")
+
+    def __init__(self, keep: int = 16_384) -> None:
+        self._rows: list[int] = []
+        self._first = 0
+        self._keep = keep
+
+    @property
+    def end(self) -> int:
+        """The place of the next entry; a reader who has been here has seen everything."""
+        return self._first + len(self._rows)
+
+    def append(self, row: int) -> None:
+        """Note a change."""
+        self._rows.append(row)
+        if len(self._rows) > 2 * self._keep:
+            self._first += len(self._rows) - self._keep
+            del self._rows[: -self._keep]
+
+    def since(self, place: int) -> RowArray | None:
+        """The rows that changed after ``place``, each once; None if that is too long ago to tell."""
+        if place < self._first:
+            return None
+        changed = self._rows[place - self._first :]
+        if len(changed) > 1:
+            changed = sorted(set(changed))
+        return np.array(changed, dtype=np.intp)

@@ -1,0 +1,433 @@
+"""The cluster as the packing engine sees it: nodes, the pods on them, and which pods could go where.
+
+Everybody who places pods shares this state: the scheduler, the autoscalers, the planner. It offers masks,
+counts and cheap experiments (``fork``, ``rollback``), and no opinion about which node to take.
+
+    state = ClusterState()
+    state.add_node(node)
+    state.add_pod(running_pod)
+    cls = state.class_of(pending_pod)
+    rows = np.flatnonzero(state.feasible(cls))
+    with state.trial():                     # everything inside is undone
+        state.place(cls, rows[0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from holokube.kube.resources import ResourceVector
+from holokube.kube.types import JsonObject
+from holokube.packing.arrays import BoolArray, IntArray, RowArray
+from holokube.packing.classes import ClassTable
+from holokube.packing.counters import CounterTable, Tally
+from holokube.packing.errors import PackingError, StaleClassError
+from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
+from holokube.packing.filters import DEFAULT_FILTERS, Filter
+from holokube.packing.journal import Journal
+from holokube.packing.nodes import NodeTable, is_same_to_pods
+from holokube.packing.podclass import PodClass, requests_nonzero_of, requests_of
+from holokube.packing.ports import PortUsage
+from holokube.packing.volumes import KINDS, VolumeCatalog, VolumePlan, VolumeUsage
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True, eq=False)
+class PlacedPod:
+    """A pod that is on a node, or will be once its node is known."""
+
+    key: str
+    """``namespace/name``, or what ``place`` made up."""
+    cls: PodClass
+    node_name: str
+    namespace: str
+    labels: Mapping[str, str]
+    requests: ResourceVector
+    requests_nonzero: tuple[int, int]
+    is_terminating: bool
+    pod: JsonObject | None
+    """The object, unless the pod exists only as a placement of its class."""
+    number: int = 0
+    """Pods that came later have larger numbers, whatever was undone in between."""
+
+
+class ClusterState:
+    """See the module. Arrays that it hands out are read, never written, by callers."""
+
+    def __init__(self, *, filters: tuple[Filter, ...] = DEFAULT_FILTERS, remember: int = 1024) -> None:
+        """``remember`` is how many classes keep their verdicts; each costs a few bytes per node."""
+        self.nodes = NodeTable()
+        self.counters = CounterTable(self.nodes)
+        self.ports = PortUsage()
+        self.volumes = VolumeCatalog()
+        self.volume_usage = VolumeUsage()
+        self.node_journal = Journal()
+        self.usage_journal = Journal()
+        self._classes = ClassTable()
+        self._feasibility = Feasibility(self, filters, remember)
+        self._pods: dict[str, PlacedPod] = {}
+        self._pods_on: dict[str, dict[str, PlacedPod]] = {}
+        self._request_arrays: dict[tuple[tuple[str, int], ...], tuple[RowArray, IntArray]] = {}
+        self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._forks: list[int] = []
+        self._placements = 0
+        self._last_number = 0
+
+    # Nodes
+
+    @property
+    def node_names(self) -> Mapping[str, int]:
+        """The row of every node."""
+        return self.nodes.row_of
+
+    def name_of(self, row: int) -> str:
+        """The node in a row."""
+        return self.nodes.names[row]
+
+    def node(self, row: int) -> JsonObject:
+        """The Node object in a row."""
+        return self.nodes.objects[row]
+
+    def add_node(self, node: JsonObject) -> int:
+        """Add a Node, or bring one up to date; returns its row. Pods that were waiting for it take their places."""
+        name = node["metadata"]["name"]
+        if name in self.nodes.row_of:
+            return self.update_node(node)
+        row = self.nodes.insert(name)
+        self.nodes.write(row, node)
+        self.counters.after_node_change(row)
+        self.node_journal.append(row)
+        for placed in self._pods_on.get(name, {}).values():
+            self._occupy(placed, row, 1)
+        self._note(self._erase_node, name)
+        return row
+
+    def update_node(self, node: JsonObject) -> int:
+        """Bring a Node up to date; returns its row. What no filter looks at costs next to nothing."""
+        row = self.nodes.row(node["metadata"]["name"])
+        old = self.nodes.objects[row]
+        if is_same_to_pods(old, node):
+            self.nodes.objects[row] = node
+        else:
+            self.counters.before_node_change(row)
+            self.nodes.write(row, node)
+            self.counters.after_node_change(row)
+            self.node_journal.append(row)
+        self._note(self.update_node, old)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """Take a node out. Its pods stay known and come back with it, as in upstream's cache."""
+        old = self.nodes.objects[self.nodes.row(name)]
+        self._erase_node(name)
+        self._note(self.add_node, old)
+
+    def _erase_node(self, name: str) -> None:
+        row = self.nodes.row(name)
+        for placed in self._pods_on.get(name, {}).values():
+            self._occupy(placed, row, -1)
+        self.counters.before_node_change(row)
+        self.nodes.erase(row)
+        self.counters.after_node_change(row)
+        self.node_journal.append(row)
+
+    # Pods
+
+    def class_of(self, pod: Mapping[str, Any], *, from_template: bool = False) -> PodClass:
+        """The class of a pod; ``from_template`` if no API server has seen it."""
+        return self._classes.class_of(pod, merge_label_keys=from_template)
+
+    def classify(self, pods: Iterable[Mapping[str, Any]], *, from_template: bool = False) -> list[PodClass]:
+        """The classes of many pods, all valid at the same time."""
+        return self._classes.classify(pods, merge_label_keys=from_template)
+
+    def add_pod(self, pod: JsonObject) -> bool:
+        """Note a pod that has a node, or its new state; a finished pod takes no room and is dropped.
+
+        Returns whether it takes room now. The node may come later.
+        """
+        metadata, spec, status = pod["metadata"], pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
+        key = f"{metadata.get('namespace', '')}/{metadata['name']}"
+        if key in self._pods:
+            self.remove_pod(key)
+        if status.get("phase") in _FINISHED:
+            return False
+        node_name = spec.get("nodeName")
+        if not node_name:
+            raise PackingError(f'pod "{key}" has no node', hint="Use place() to put a pending pod on a row.")
+        self._insert(self._as_placed(key, pod, node_name))
+        return True
+
+    def assume_pod(self, pod: JsonObject, row: int) -> str:
+        """Put a pending pod on a row as if it were bound already; returns its key."""
+        metadata = pod["metadata"]
+        key = f"{metadata.get('namespace', '')}/{metadata['name']}"
+        if key in self._pods:
+            raise PackingError(f'pod "{key}" is already on node "{self._pods[key].node_name}"',
+                               hint="Remove it first.")  # fmt: skip
+        self._insert(self._as_placed(key, pod, self._checked_name(row)))
+        return key
+
+    def place(self, cls: PodClass, row: int, key: str = "") -> str:
+        """Put a pod of a class on a row, whether it fits or not; returns the key to remove it by."""
+        self._check(cls)
+        if not key:
+            self._placements += 1
+            key = f"placement-{self._placements}"
+        if key in self._pods:
+            raise PackingError(f'"{key}" is already placed', hint="Leave the key out to have one made up.")
+        node_name = self._checked_name(row)
+        self._insert(PlacedPod(
+            key, cls, node_name, cls.namespace, cls.labels, cls.requests, cls.requests_nonzero, False, None
+        ))  # fmt: skip
+        return key
+
+    def remove_pod(self, key: str) -> None:
+        """Take a pod away, by ``namespace/name`` or what ``place`` returned."""
+        placed = self._pods.get(key)
+        if placed is None:
+            raise PackingError(f'there is no pod "{key}" in the state', hint="Only pods with a node are known.")
+        self._delete(placed)
+
+    def pod(self, key: str) -> PlacedPod | None:
+        """A pod by its key."""
+        return self._pods.get(key)
+
+    @property
+    def pods(self) -> Mapping[str, PlacedPod]:
+        """All pods that have a node, known or not."""
+        return self._pods
+
+    def pods_on(self, row: int) -> list[PlacedPod]:
+        """The pods of a node, in the order they came."""
+        return sorted(self._pods_on.get(self.nodes.names[row], {}).values(), key=lambda placed: placed.number)
+
+    def _checked_name(self, row: int) -> str:
+        if not 0 <= row < len(self.nodes.names) or not self.nodes.present[row]:
+            raise PackingError(f"row {row} has no node", hint="Take rows from node_names or feasible().")
+        return self.nodes.names[row]
+
+    def _as_placed(self, key: str, pod: JsonObject, node_name: str) -> PlacedPod:
+        metadata, status = pod["metadata"], pod.get("status") or _EMPTY
+        # Where a pod is bound to does not make it another kind of pod.
+        spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
+        cls = self.class_of({"metadata": metadata, "spec": spec})
+        requests, requests_nonzero = cls.requests, cls.requests_nonzero
+        if status.get("containerStatuses") or status.get("resources"):
+            # A container in the middle of a resize takes the larger of what it has and what it wants.
+            requests, requests_nonzero = requests_of(pod, use_status=True), requests_nonzero_of(pod, use_status=True)
+        return PlacedPod(
+            key, cls, node_name, metadata.get("namespace") or "", metadata.get("labels") or {},
+            requests, requests_nonzero, bool(metadata.get("deletionTimestamp")), pod,
+        )  # fmt: skip
+
+    def _insert(self, placed: PlacedPod) -> None:
+        if not placed.number:
+            self._last_number += 1
+            placed.number = self._last_number
+        self._pods[placed.key] = placed
+        self._pods_on.setdefault(placed.node_name, {})[placed.key] = placed
+        row = self.nodes.row_of.get(placed.node_name)
+        if row is not None:
+            self._occupy(placed, row, 1)
+        self._note(self._delete, placed)
+
+    def _delete(self, placed: PlacedPod) -> None:
+        del self._pods[placed.key]
+        neighbours = self._pods_on[placed.node_name]
+        del neighbours[placed.key]
+        if not neighbours:
+            del self._pods_on[placed.node_name]
+        row = self.nodes.row_of.get(placed.node_name)
+        if row is not None:
+            self._occupy(placed, row, -1)
+        self._note(self._insert, placed)
+
+    def _occupy(self, placed: PlacedPod, row: int, pods: int) -> None:
+        """A pod takes its room on a node (1), or gives it back (-1)."""
+        cls, nodes = placed.cls, self.nodes
+        columns, amounts = self._arrays(placed.requests)
+        cpu, memory = placed.requests_nonzero
+        if pods > 0:
+            nodes.used[row, columns] += amounts
+        else:
+            nodes.used[row, columns] -= amounts
+        nodes.used_nonzero[row, 0] += pods * cpu
+        nodes.used_nonzero[row, 1] += pods * memory
+        if cls.ports:
+            self.ports.add(row, cls.ports, pods)
+        self.volume_usage.add(cls, row, pods)
+        change = self.counters.add_pods if pods > 0 else self.counters.remove_pods
+        change(cls, placed.namespace, placed.labels, placed.is_terminating, row)
+        self.usage_journal.append(row)
+
+    # Other objects
+
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> None:
+        """Note the labels of a namespace, which affinity terms may select by; None when it is gone."""
+        old = self.counters.namespaces.get(name)
+        if old != labels:
+            self.counters.set_namespace(name, labels)
+            self._note(self.set_namespace, name, old)
+
+    def put_storage(self, obj: JsonObject) -> None:
+        """Note a PersistentVolume(Claim), StorageClass, CSINode, CSIDriver, CSIStorageCapacity or VolumeAttachment."""
+        kind, key = _storage_key(obj)
+        self._put_storage(kind, key, obj)
+
+    def remove_storage(self, obj: JsonObject) -> None:
+        """Forget one of those."""
+        kind, key = _storage_key(obj)
+        self._put_storage(kind, key, None)
+
+    def _put_storage(self, kind: str, key: str, obj: JsonObject | None) -> None:
+        old = self.volumes.put(kind, key, obj)
+        self._note(self._put_storage, kind, key, old)
+
+    # Questions
+
+    def feasible(self, cls: PodClass) -> BoolArray:
+        """Which rows may take a pod of the class now. Read-only, and not changed by later changes of the state."""
+        self._check(cls)
+        return self._feasibility.mask(cls)
+
+    def recompute(self, cls: PodClass) -> BoolArray:
+        """The same as ``feasible`` with every filter asked about every row."""
+        self._check(cls)
+        return self._feasibility.recompute(cls)
+
+    def fits(self, cls: PodClass, row: int) -> bool:
+        """Whether one row may take a pod of the class now."""
+        return bool(self.feasible(cls)[row])
+
+    def diagnose(self, cls: PodClass) -> Diagnosis:
+        """Why the class cannot go where it cannot go, in upstream's words."""
+        self._check(cls)
+        return self._feasibility.diagnose(cls)
+
+    def explain(self, cls: PodClass) -> dict[str, int]:
+        """For how many nodes each reason holds: what "0/3 nodes are available" is followed by."""
+        return self.diagnose(cls).reasons
+
+    def why(self, cls: PodClass, row: int) -> tuple[str, ...]:
+        """The reasons for which one node refuses the class; none if it does not."""
+        self._check(cls)
+        return self._feasibility.why(cls, row)
+
+    def free(self, row: int) -> ResourceVector:
+        """What is left on a node, in milli-units; negative where pods take more than there is."""
+        left = (self.nodes.allocatable[row] - self.nodes.used[row]).tolist()
+        return dict(zip(self.nodes.resource_columns, left, strict=True))
+
+    @property
+    def rows(self) -> RowArray:
+        """The rows that have a node."""
+        return np.flatnonzero(self.nodes.present)
+
+    def allocatable(self, resource: str) -> IntArray:
+        """What each row offers of a resource, in milli-units."""
+        return self.nodes.allocatable[:, self.nodes.resource_column(resource)]
+
+    def used(self, resource: str) -> IntArray:
+        """What pods take of a resource on each row, in milli-units."""
+        return self.nodes.used[:, self.nodes.resource_column(resource)]
+
+    def room(self, cls: PodClass) -> IntArray:
+        """How many pods of a class each row has resources for, whatever else may stand against them."""
+        columns, amounts = self.request_arrays(cls)
+        left = self.nodes.allocatable[:, columns] - self.nodes.used[:, columns]
+        counts: IntArray = np.maximum(np.min(left // amounts, axis=1), 0)
+        return counts
+
+    # What filters ask for
+
+    def request_arrays(self, cls: PodClass) -> tuple[RowArray, IntArray]:
+        """The columns of what a class requests, and the amounts."""
+        return self._arrays(cls.requests)
+
+    def plan(self, cls: PodClass) -> Plan:
+        """The tallies behind a class's constraints."""
+        return self._feasibility.verdict(cls).plan
+
+    def against(self, cls: PodClass) -> list[Tally]:
+        """The tallies of the anti-affinity that pods which are there have against a class."""
+        return self._feasibility.against(cls)
+
+    def volume_plan(self, cls: PodClass) -> VolumePlan:
+        """What the claims of a class demand."""
+        return self._feasibility.volume_plan(cls)
+
+    def _arrays(self, requests: ResourceVector) -> tuple[RowArray, IntArray]:
+        key = tuple(requests.items())
+        arrays = self._request_arrays.get(key)
+        if arrays is None:
+            if len(self._request_arrays) > 65_536:
+                self._request_arrays.clear()
+            columns = self.nodes.resource_columns_of(requests)
+            arrays = columns, np.array(list(requests.values()), dtype=np.int64)
+            self._request_arrays[key] = arrays
+        return arrays
+
+    @staticmethod
+    def _check(cls: PodClass) -> None:
+        if cls.is_stale:
+            raise StaleClassError(
+                "a selector now tells the pods of this class apart",
+                hint="Ask class_of() again; to group many pods use classify().",
+            )
+
+    # Experiments
+
+    def fork(self) -> None:
+        """Begin an experiment: everything from here on can be taken back. Experiments nest."""
+        self._forks.append(len(self._undo))
+
+    def commit(self) -> None:
+        """Keep what happened since the last ``fork``; an outer experiment can still take it back."""
+        self._last_fork("commit")
+        if not self._forks:
+            self._undo.clear()
+
+    def rollback(self) -> None:
+        """Take back what happened since the last ``fork``, at the cost of the changes alone."""
+        begin = self._last_fork("rollback")
+        outer, self._forks = self._forks, []
+        try:
+            while len(self._undo) > begin:
+                undo, arguments = self._undo.pop()
+                undo(*arguments)
+        finally:
+            self._forks = outer
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """An experiment that is always taken back."""
+        self.fork()
+        try:
+            yield
+        finally:
+            self.rollback()
+
+    def _last_fork(self, verb: str) -> int:
+        if not self._forks:
+            raise PackingError(f"nothing to {verb}", hint="Call fork() first.")
+        return self._forks.pop()
+
+    def _note(self, undo: Callable[..., object], *arguments: Any) -> None:
+        if self._forks:
+            self._undo.append((undo, arguments))
+
+
+def _storage_key(obj: JsonObject) -> tuple[str, str]:
+    kind, metadata = obj.get("kind", ""), obj["metadata"]
+    if kind not in KINDS:
+        raise PackingError(f'"{kind}" is not a kind that placement depends on', hint=f"Give one of {', '.join(KINDS)}.")
+    namespace = metadata.get("namespace")
+    return kind, f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
