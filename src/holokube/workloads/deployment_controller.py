@@ -1,0 +1,189 @@
+"""Carries Deployments out: one ReplicaSet per revision, sized step by step."""
+
+from __future__ import annotations
+
+from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError
+from holokube.base.rng import Rng
+from holokube.client.client import Client
+from holokube.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from holokube.kube.errors import AlreadyExists, Conflict, NotFound
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.types import JsonObject
+from holokube.runtime.app import Component
+from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.workloads.deployment_decisions import Plan, decide
+from holokube.workloads.deployment_revisions import REVISION, annotations_of
+from holokube.workloads.deployment_status import condition, deadline_s, with_condition
+from holokube.workloads.informers import InformerSet
+from holokube.workloads.ownership import (
+    CONTROLLER_INDEX,
+    claim,
+    controller_of,
+    is_controlled_by,
+    orphans_of,
+)
+from holokube.workloads.pod_control import namespace_is_terminating
+from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_templates import same_template
+from holokube.workloads.replica_set_decisions import replicas_of
+from holokube.workloads.status_writes import same_status
+
+WORKERS = 5
+
+
+class DeploymentReconciler:
+    """Brings one Deployment a step further."""
+
+    def __init__(
+        self, clock: Clock, client: Client, informers: InformerSet, recorder: EventRecorder
+    ) -> None:
+        self._clock = clock
+        self._client = client
+        self._recorder = recorder
+        self._deployments = informers.get(DEPLOYMENTS).lister
+        self._replica_sets = informers.by_controller(REPLICA_SETS).lister
+        self._pods = informers.by_controller(PODS).lister
+
+    async def reconcile(self, key: str) -> Result | None:
+        deployment = self._deployments.by_key(key)
+        if deployment is None:
+            return None
+        selector = LabelSelector.from_json(deployment["spec"].get("selector"))
+        if selector.is_empty:
+            self._recorder.event(
+                deployment, WARNING, "SelectingAll",
+                "This deployment is selecting all pods. A non-empty selector is required.",
+            )  # fmt: skip
+            return None
+        meta = deployment["metadata"]
+        candidates = [
+            *self._replica_sets.by_index(CONTROLLER_INDEX, meta["uid"]),
+            *self._replica_sets.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
+        ]
+        owned = await claim(self._client, DEPLOYMENTS, deployment, REPLICA_SETS, selector, candidates)
+        pods = {
+            rs["metadata"]["uid"]: self._pods.by_index(CONTROLLER_INDEX, rs["metadata"]["uid"]) for rs in owned
+        }
+        plan = decide(deployment, owned, pods, self._clock.now())
+        await self._carry_out(deployment, plan)
+        return Result(plan.check_in_s) if plan.check_in_s is not None else None
+
+    async def _carry_out(self, deployment: JsonObject, plan: Plan) -> None:
+        space = deployment["metadata"]["namespace"]
+        if plan.create is not None:
+            await self._create(deployment, plan.create)
+        for rs in plan.updates:
+            await self._client.update(REPLICA_SETS, rs, space)
+            for step in plan.scaled:
+                if step.name == rs["metadata"]["name"]:
+                    self._recorder.event(deployment, NORMAL, "ScalingReplicaSet", str(step))
+        for rs in plan.deletes:
+            try:
+                await self._client.delete(
+                    REPLICA_SETS, rs["metadata"]["name"], space, uid=rs["metadata"]["uid"]
+                )
+            except NotFound:
+                continue
+        await self._write(deployment, plan.status, plan.revision)
+
+    async def _create(self, deployment: JsonObject, replica_set: JsonObject) -> None:
+        """Creates the new set; a set of that name is either ours already, or a collision of hashes."""
+        name, space = replica_set["metadata"]["name"], deployment["metadata"]["namespace"]
+        try:
+            await self._client.create(REPLICA_SETS, replica_set, space)
+        except AlreadyExists:
+            found = await self._client.get(REPLICA_SETS, name, space)
+            ours = is_controlled_by(found, deployment) and same_template(
+                found["spec"]["template"], replica_set["spec"]["template"]
+            )
+            if not ours:
+                status = dict(deployment.get("status") or {})
+                status["collisionCount"] = int(status.get("collisionCount") or 0) + 1
+                await self._write(deployment, status, None)
+            # Either way the cache is behind; the change on its way to it brings us back here.
+            raise Conflict(f"ReplicaSet {space}/{name} exists already, and the cache does not know") from None
+        except HolokubeError as error:
+            if not namespace_is_terminating(error):
+                await self._tell_failure(deployment, name, error)
+            raise
+        size = replicas_of(replica_set)
+        if size > 0:
+            self._recorder.event(
+                deployment, NORMAL, "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}"
+            )
+
+    async def _tell_failure(self, deployment: JsonObject, name: str, error: HolokubeError) -> None:
+        message = f'Failed to create new replica set "{name}": {error}'
+        self._recorder.event(deployment, WARNING, "ReplicaSetCreateError", message)
+        if deadline_s(deployment) is None:
+            return
+        status = dict(deployment.get("status") or {})
+        note = condition("Progressing", "False", "ReplicaSetCreateError", message, self._clock.now())
+        status["conditions"] = with_condition(status.get("conditions") or [], note)
+        try:
+            await self._write(deployment, status, None)
+        except HolokubeError:
+            # The failure to create is the news; it is raised by our caller.
+            return
+
+    async def _write(self, deployment: JsonObject, status: JsonObject, revision: str | None) -> None:
+        """Status and revision go in one write: a status update of a Deployment may change annotations."""
+        annotations = annotations_of(deployment)
+        meta = deployment["metadata"]
+        if revision is not None and annotations.get(REVISION) != revision:
+            meta = {**meta, "annotations": {**annotations, REVISION: revision}}
+        elif same_status(deployment.get("status") or {}, status):
+            return
+        await self._client.update_status(
+            DEPLOYMENTS, {**deployment, "metadata": meta, "status": status}, meta["namespace"]
+        )
+
+    def deployments_of_pod(self, pod: JsonObject) -> list[str]:
+        """The Deployment behind a pod's ReplicaSet, for ``Recreate``, which waits until old pods are gone."""
+        reference = controller_of(pod)
+        if reference is None or reference.get("kind") != "ReplicaSet":
+            return []
+        space = pod["metadata"]["namespace"]
+        replica_set = self._replica_sets.get(reference["name"], space)
+        parent = controller_of(replica_set) if replica_set else None
+        if parent is None or parent.get("kind") != "Deployment":
+            return []
+        deployment = self._deployments.get(parent["name"], space)
+        recreates = deployment is not None and deployment["spec"]["strategy"].get("type") == "Recreate"
+        return [f"{space}/{parent['name']}"] if recreates else []
+
+
+def _is_over(change: Change) -> bool:
+    phase = (change.object.get("status") or {}).get("phase")
+    return change.deleted or phase in ("Succeeded", "Failed")
+
+
+def _selector_of(deployment: JsonObject) -> LabelSelector:
+    return LabelSelector.from_json(deployment["spec"].get("selector"))
+
+
+def build(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Component:
+    """The controller of Deployments."""
+    reconciler = DeploymentReconciler(clock, client, informers, recorder)
+    deployments = informers.get(DEPLOYMENTS)
+    replica_sets = informers.by_controller(REPLICA_SETS)
+    return Controller(
+        clock, "deployment-controller", reconciler.reconcile, workers=WORKERS,
+        sources=[
+            InformerSource(deployments, enqueue_self),
+            PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, _selector_of),
+            InformerSource(
+                informers.by_controller(PODS), reconciler.deployments_of_pod, predicates=[_is_over]
+            ),
+        ],
+    )  # fmt: skip

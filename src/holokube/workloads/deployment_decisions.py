@@ -1,0 +1,334 @@
+"""What a Deployment does next with its ReplicaSets: create, scale, clean up; and what it says of itself.
+
+``decide`` works on copies of the sets as if its writes had succeeded, and hands out each changed set once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from holokube.kube.types import JsonObject
+from holokube.workloads import deployment_revisions as revisions
+from holokube.workloads import deployment_status as statuses
+from holokube.workloads.pod_status import is_terminated
+from holokube.workloads.replica_set_decisions import replicas_of
+
+_NEVER = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """One step in the size of a set, for the event."""
+
+    name: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        direction = "up" if self.before < self.after else "down"
+        return f"Scaled {direction} replica set {self.name} from {self.before} to {self.after}"
+
+
+@dataclass(slots=True)
+class Plan:
+    """All that has to be written, in this order, and when to look again."""
+
+    create: JsonObject | None = None
+    updates: list[JsonObject] = field(default_factory=list)
+    scaled: list[Scaled] = field(default_factory=list)
+    deletes: list[JsonObject] = field(default_factory=list)
+    status: JsonObject = field(default_factory=dict)
+    revision: str | None = None
+    """For the Deployment's own annotation; None leaves it."""
+    check_in_s: float | None = None
+
+
+def decide(
+    deployment: JsonObject,
+    replica_sets: Sequence[JsonObject],
+    pods: Mapping[str, Sequence[JsonObject]],
+    now: datetime,
+) -> Plan:
+    """``pods`` are the pods of each set, by the set's uid."""
+    return _Rollout(deployment, replica_sets, pods, now).plan()
+
+
+class _Rollout:
+    def __init__(
+        self,
+        deployment: JsonObject,
+        replica_sets: Sequence[JsonObject],
+        pods: Mapping[str, Sequence[JsonObject]],
+        now: datetime,
+    ) -> None:
+        self.deployment = deployment
+        self.wanted = replicas_of(deployment)
+        self.surge, self.unavailable = revisions.fenceposts(deployment)
+        self.pods = pods
+        self.now = now
+        self.plan_ = Plan()
+        self.originals = {rs["metadata"]["name"]: rs for rs in replica_sets}
+        self.sets = dict(self.originals)
+        new, old = revisions.split(deployment, replica_sets)
+        self.new_name = new["metadata"]["name"] if new else ""
+        self.old_names = [rs["metadata"]["name"] for rs in old]
+        self.conditions = statuses.pause_conditions(deployment, now)
+
+    @property
+    def new(self) -> JsonObject | None:
+        return self.sets[self.new_name] if self.new_name else None
+
+    @property
+    def old(self) -> list[JsonObject]:
+        return [self.sets[name] for name in self.old_names]
+
+    @property
+    def all(self) -> list[JsonObject]:
+        return [*self.old, *([self.new] if self.new else [])]
+
+    def plan(self) -> Plan:
+        if self.deployment["metadata"].get("deletionTimestamp"):
+            self.plan_.status = statuses.count_status(
+                self.deployment, self.all, self.new, self.conditions, self.now
+            )
+            return self.plan_
+        self._annotate_new()
+        if self.deployment["spec"].get("paused"):
+            self._scale()
+            self._clean_up()
+            self._finish(rollout=False)
+        elif self._is_scaling():
+            self._scale()
+            self._finish(rollout=False)
+        elif revisions.is_rolling(self.deployment):
+            self._roll()
+            self._finish(rollout=True)
+        else:
+            self._recreate()
+            self._finish(rollout=True)
+        return self.plan_
+
+    def _finish(self, *, rollout: bool) -> None:
+        plan = self.plan_
+        plan.updates = [
+            rs for name, rs in self.sets.items() if name in self.originals and rs is not self.originals[name]
+        ]
+        count = statuses.rollout_status if rollout else statuses.count_status
+        plan.status = count(self.deployment, self.all, self.new, self.conditions, self.now)
+        if rollout:
+            plan.check_in_s = statuses.progress_check_in_s(self.deployment, plan.status, self.now)
+
+    # Revisions
+
+    def _annotate_new(self) -> None:
+        """Keeps the annotations and ``minReadySeconds`` of the new set up to date, if there is one."""
+        new = self.new
+        if new is None:
+            return
+        annotations = revisions.new_annotations(self.deployment, new, revisions.next_revision(self.old))
+        if annotations != revisions.annotations_of(new):
+            new = {**new, "metadata": {**new["metadata"], "annotations": annotations}}
+        min_ready_s = self.deployment["spec"].get("minReadySeconds") or 0
+        if (new["spec"].get("minReadySeconds") or 0) != min_ready_s:
+            new = {**new, "spec": {**new["spec"], "minReadySeconds": min_ready_s}}
+        self.sets[self.new_name] = new
+        self.plan_.revision = annotations.get(revisions.REVISION)
+        if statuses.deadline_s(self.deployment) is not None and not any(
+            c["type"] == "Progressing" for c in self.conditions
+        ):
+            message = f'Found new replica set "{self.new_name}"'
+            self._note("FoundNewReplicaSet", message)
+
+    def _create_new(self) -> None:
+        revision = revisions.next_revision(self.old)
+        total = sum(replicas_of(rs) for rs in self.old)
+        size = self.wanted
+        if revisions.is_rolling(self.deployment):
+            size = max(0, min(self.wanted, self.wanted + self.surge - total))
+        created = revisions.new_replica_set(self.deployment, revision, size)
+        self.new_name = created["metadata"]["name"]
+        self.sets[self.new_name] = created
+        self.plan_.create = created
+        self.plan_.revision = str(revision)
+        if statuses.deadline_s(self.deployment) is not None:
+            self._note("NewReplicaSetCreated", f'Created new replica set "{self.new_name}"')
+
+    def _note(self, reason: str, message: str) -> None:
+        note = statuses.condition("Progressing", "True", reason, message, self.now)
+        self.conditions = statuses.with_condition(self.conditions, note)
+
+    # Scaling outside a rollout
+
+    def _is_scaling(self) -> bool:
+        """Whether the wanted number changed since the sets were last sized."""
+        for rs in self.all:
+            desired = revisions.number_annotation(rs, revisions.DESIRED_REPLICAS)
+            if replicas_of(rs) > 0 and desired is not None and desired != self.wanted:
+                return True
+        return False
+
+    def _scale(self) -> None:
+        active = [rs for rs in self.all if replicas_of(rs) > 0]
+        if len(active) <= 1:
+            newest_old = max(self.old, key=revisions.by_creation, default=None)
+            only = active[0] if active else self.new or newest_old
+            if only is not None:
+                self._resize(only, self.wanted)
+            return
+        if self._is_saturated():
+            for rs in active:
+                if rs["metadata"]["name"] != self.new_name:
+                    self._resize(rs, 0)
+        elif revisions.is_rolling(self.deployment):
+            self._scale_in_proportion(active)
+
+    def _is_saturated(self) -> bool:
+        new = self.new
+        return new is not None and (
+            replicas_of(new) == self.wanted
+            and revisions.number_annotation(new, revisions.DESIRED_REPLICAS) == self.wanted
+            and _available(new) == self.wanted
+        )
+
+    def _scale_in_proportion(self, active: list[JsonObject]) -> None:
+        """In the middle of a rollout every set gets its share, larger ones first."""
+        allowed = self.wanted + self.surge if self.wanted > 0 else 0
+        to_add = allowed - sum(replicas_of(rs) for rs in active)
+        # Among sets of one size, new ones grow first and old ones shrink first.
+        active = sorted(active, key=revisions.by_creation, reverse=to_add > 0)
+        active.sort(key=replicas_of, reverse=True)
+        sizes: dict[str, int] = {}
+        added = 0
+        for rs in active:
+            share = self._share(rs, to_add, added)
+            sizes[rs["metadata"]["name"]] = replicas_of(rs) + share
+            added += share
+        largest = active[0]["metadata"]["name"]
+        sizes[largest] = max(0, sizes[largest] + to_add - added)
+        for rs in active:
+            self._resize(rs, sizes[rs["metadata"]["name"]], force=True)
+
+    def _share(self, rs: JsonObject, to_add: int, added: int) -> int:
+        size = replicas_of(rs)
+        left = to_add - added
+        if size == 0 or left == 0 or to_add == 0:
+            return 0
+        if self.wanted == 0:
+            share = -size
+        else:
+            before = revisions.number_annotation(rs, revisions.MAX_REPLICAS) or int(
+                (self.deployment.get("status") or {}).get("replicas") or 0
+            )
+            if before == 0:
+                return 0
+            # Rounded half up, in whole numbers.
+            share = (2 * size * (self.wanted + self.surge) + before) // (2 * before) - size
+        return min(share, left) if to_add > 0 else max(share, left)
+
+    def _resize(self, rs: JsonObject, size: int, *, force: bool = False) -> bool:
+        """Gives a set a new size, and notes the wanted number on it; True if its size changed."""
+        before = replicas_of(rs)
+        if before == size and not force:
+            return False
+        meta = rs["metadata"]
+        annotations = {**revisions.annotations_of(rs), **revisions.size_annotations(self.deployment)}
+        if before == size and annotations == revisions.annotations_of(rs):
+            return False
+        self.sets[meta["name"]] = {
+            **rs,
+            "metadata": {**meta, "annotations": annotations},
+            "spec": {**rs["spec"], "replicas": size},
+        }
+        if before == size:
+            return False
+        self.plan_.scaled.append(Scaled(meta["name"], before, size))
+        return True
+
+    # Rollouts
+
+    def _roll(self) -> None:
+        if self.new is None:
+            self._create_new()
+        elif self._grow_new():
+            return
+        if not self._shrink_old() and statuses.is_complete(self.deployment, self.deployment.get("status") or {}):
+            self._clean_up()
+
+    def _grow_new(self) -> bool:
+        new = self.new
+        assert new is not None
+        size = replicas_of(new)
+        if size == self.wanted:
+            return False
+        if size > self.wanted:
+            return self._resize(new, self.wanted)
+        room = self.wanted + self.surge - sum(replicas_of(rs) for rs in self.all)
+        return self._resize(new, size + max(0, min(room, self.wanted - size)))
+
+    def _shrink_old(self) -> bool:
+        """Takes away old pods: those that are not available first, then as many as availability allows."""
+        old = sorted((rs for rs in self.old if replicas_of(rs) > 0), key=revisions.by_creation)
+        new = self.new
+        assert new is not None
+        least = self.wanted - self.unavailable
+        total = sum(replicas_of(rs) for rs in self.all)
+        spare = total - least - (replicas_of(new) - _available(new))
+        if not old or spare <= 0:
+            return False
+        changed = False
+        for rs in old:
+            unhealthy = replicas_of(rs) - _available(rs)
+            step = min(spare, unhealthy)
+            if step > 0:
+                changed = self._resize(rs, replicas_of(rs) - step) or changed
+                spare -= step
+        available = sum(_available(rs) for rs in self.all)
+        surplus = available - least
+        for name in [rs["metadata"]["name"] for rs in old]:
+            step = min(surplus, replicas_of(self.sets[name]))
+            if step > 0:
+                changed = self._resize(self.sets[name], replicas_of(self.sets[name]) - step) or changed
+                surplus -= step
+        return changed
+
+    def _recreate(self) -> None:
+        running = [rs for rs in self.old if replicas_of(rs) > 0]
+        for rs in running:
+            self._resize(rs, 0)
+        if running:
+            return
+        if self._old_pods_run():
+            return
+        if self.new is None:
+            self._create_new()
+        new = self.new
+        assert new is not None
+        self._resize(new, self.wanted)
+        if statuses.is_complete(self.deployment, self.deployment.get("status") or {}):
+            self._clean_up()
+
+    def _old_pods_run(self) -> bool:
+        if any(int((rs.get("status") or {}).get("replicas") or 0) > 0 for rs in self.old):
+            return True
+        return any(
+            not is_terminated(pod) for rs in self.old for pod in self.pods.get(rs["metadata"]["uid"], ())
+        )
+
+    def _clean_up(self) -> None:
+        """Old empty sets beyond the history limit go, the lowest revisions first."""
+        limit = self.deployment["spec"].get("revisionHistoryLimit")
+        if limit is None or limit == _NEVER:
+            return
+        alive = [rs for rs in self.old if not rs["metadata"].get("deletionTimestamp")]
+        alive.sort(key=lambda rs: (revisions.revision_of(rs) or 0, revisions.by_creation(rs)))
+        for rs in alive[: max(0, len(alive) - limit)]:
+            status = rs.get("status") or {}
+            seen = (rs["metadata"].get("generation") or 0) <= (status.get("observedGeneration") or 0)
+            if replicas_of(rs) == 0 and not status.get("replicas") and seen:
+                self.plan_.deletes.append(rs)
+
+
+def _available(rs: JsonObject) -> int:
+    return int((rs.get("status") or {}).get("availableReplicas") or 0)

@@ -1,0 +1,246 @@
+"""Keeps EndpointSlices, and the Endpoints of old, in step with the pods that a Service selects."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError
+from holokube.base.rng import Rng
+from holokube.client.cache import object_key
+from holokube.client.client import Client
+from holokube.client.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from holokube.kube.errors import AlreadyExists, Forbidden, NotFound
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.types import JsonObject
+from holokube.runtime.events import WARNING, EventRecorder
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.workloads import endpoint_decisions as decisions
+from holokube.workloads.informers import InformerSet
+from holokube.workloads.pod_status import is_pod_ready, is_terminated, is_terminating
+from holokube.workloads.service_account_controller import is_terminating as is_namespace_terminating
+
+SLICE_NAME: Final = "endpoint-slice-controller"
+ENDPOINTS_NAME: Final = "endpoint-controller"
+WORKERS: Final = 5
+SERVICE_INDEX: Final = "service"
+
+
+def by_service(endpoint_slice: JsonObject) -> list[str]:
+    """Lists the slices that are ours under the key of their service."""
+    meta = endpoint_slice["metadata"]
+    labels = meta.get("labels") or {}
+    name = labels.get(decisions.SERVICE_LABEL)
+    ours = labels.get(decisions.MANAGED_BY_LABEL) == decisions.MANAGER
+    return [f"{meta['namespace']}/{name}"] if name and ours else []
+
+
+class ServicesOfPods:
+    """Finds the services that select a pod."""
+
+    def __init__(self, informers: InformerSet) -> None:
+        self._services = informers.get(SERVICES).lister
+
+    def __call__(self, pod: JsonObject) -> list[str]:
+        labels = pod["metadata"].get("labels") or {}
+        return [
+            object_key(service) for service in self._services.list(pod["metadata"]["namespace"])
+            if decisions.has_endpoints(service) and selects(service, labels)
+        ]  # fmt: skip
+
+
+def selects(service: JsonObject, labels: JsonObject) -> bool:
+    return all(labels.get(key) == value for key, value in service["spec"]["selector"].items())
+
+
+class EndpointSlices:
+    """Brings the slices of one service in order."""
+
+    def __init__(self, client: Client, informers: InformerSet, recorder: EventRecorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._services = informers.get(SERVICES).lister
+        self._pods = informers.get(PODS).lister
+        self._nodes = informers.get(NODES).lister
+        self._slices = informers.indexed(ENDPOINT_SLICES, SERVICE_INDEX, by_service).lister
+        self._written: dict[str, dict[str, JsonObject]] = {}
+        self._deleted: dict[str, dict[str, str]] = {}
+
+    async def reconcile(self, key: str) -> Result | None:
+        service = self._services.by_key(key)
+        if service is None:
+            # The garbage collector takes the slices with their owner.
+            self._written.pop(key, None)
+            self._deleted.pop(key, None)
+            return None
+        if not decisions.has_endpoints(service):
+            return None
+        selector = LabelSelector.from_labels(service["spec"]["selector"])
+        pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
+        names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
+        nodes = {name: node for name in names if (node := self._nodes.by_key(name)) is not None}
+        changes = decisions.slice_changes(service, pods, nodes, self._present(key))
+        try:
+            await self._carry_out(key, changes)
+        except Forbidden as error:
+            if is_namespace_terminating(error):
+                return None
+            self._fail(service, error)
+            raise
+        except HolokubeError as error:
+            self._fail(service, error)
+            raise
+        # A pod may be known before its node is; it must not be left out for good.
+        return Result(requeue_after_s=0) if changes.without_node else None
+
+    def _fail(self, service: JsonObject, error: HolokubeError) -> None:
+        meta = service["metadata"]
+        message = f"Error updating Endpoint Slices for Service {meta['namespace']}/{meta['name']}: {error}"
+        self._recorder.event(service, WARNING, "FailedToUpdateEndpointSlices", message)
+
+    def _present(self, key: str) -> list[JsonObject]:
+        """The slices as the cache knows them, with our own writes that it has not seen yet."""
+        cached = {s["metadata"]["name"]: s for s in self._slices.by_index(SERVICE_INDEX, key)}
+        written, deleted = self._written.get(key, {}), self._deleted.get(key, {})
+        for name, obj in list(written.items()):
+            seen = cached.get(name)
+            if seen is not None and _version(seen) >= _version(obj):
+                del written[name]
+            else:
+                cached[name] = obj
+        for name, uid in list(deleted.items()):
+            seen = cached.get(name)
+            if seen is None or seen["metadata"]["uid"] != uid:
+                del deleted[name]
+            else:
+                del cached[name]
+        return [s for s in cached.values() if not s["metadata"].get("deletionTimestamp")]
+
+    async def _carry_out(self, key: str, changes: decisions.SliceChanges) -> None:
+        written = self._written.setdefault(key, {})
+        for endpoint_slice in changes.create:
+            made = await self._client.create(ENDPOINT_SLICES, endpoint_slice)
+            written[made["metadata"]["name"]] = made
+        for endpoint_slice in changes.update:
+            name = endpoint_slice["metadata"]["name"]
+            try:
+                written[name] = await self._client.update(ENDPOINT_SLICES, endpoint_slice)
+            except NotFound:
+                # Deleted behind our back: the cache, and the next look, will show it.
+                written.pop(name, None)
+                raise
+        for endpoint_slice in changes.delete:
+            meta = endpoint_slice["metadata"]
+            written.pop(meta["name"], None)
+            try:
+                await self._client.delete(ENDPOINT_SLICES, meta["name"], meta["namespace"], uid=meta["uid"])
+            except NotFound:
+                continue
+            self._deleted.setdefault(key, {})[meta["name"]] = meta["uid"]
+
+
+class EndpointsObjects:
+    """Brings the Endpoints object of one service in order."""
+
+    def __init__(self, client: Client, informers: InformerSet, recorder: EventRecorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._services = informers.get(SERVICES).lister
+        self._pods = informers.get(PODS).lister
+        self._endpoints = informers.get(ENDPOINTS).lister
+
+    async def reconcile(self, key: str) -> None:
+        service, found = self._services.by_key(key), self._endpoints.by_key(key)
+        if service is None:
+            await self._delete(found)
+            return
+        if not decisions.has_endpoints(service):
+            return
+        selector = LabelSelector.from_labels(service["spec"]["selector"])
+        pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
+        wanted = decisions.wanted_endpoints(service, pods, found)
+        if wanted is None:
+            return
+        try:
+            if found is None:
+                await self._client.create(ENDPOINTS, wanted)
+            else:
+                await self._client.update(ENDPOINTS, wanted)
+        except (AlreadyExists, NotFound):
+            return  # The cache is behind, and the change on its way to us.
+        except HolokubeError as error:
+            if isinstance(error, Forbidden) and is_namespace_terminating(error):
+                return
+            what = "create endpoint for service" if found is None else "update endpoint"
+            reason = "FailedToCreateEndpoint" if found is None else "FailedToUpdateEndpoint"
+            self._recorder.event(wanted, WARNING, reason, f"Failed to {what} {key}: {error}")
+            raise
+
+    async def _delete(self, found: JsonObject | None) -> None:
+        """A service that is gone takes along what we made for it, and only that."""
+        meta = (found or {}).get("metadata") or {}
+        if (meta.get("labels") or {}).get(decisions.ENDPOINTS_MANAGED_BY_LABEL) != decisions.ENDPOINTS_MANAGER:
+            return
+        try:
+            await self._client.delete(ENDPOINTS, meta["name"], meta["namespace"], uid=meta["uid"])
+        except NotFound:
+            return
+
+
+def _version(obj: JsonObject) -> int:
+    text = str(obj["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _pod_counts(change: Change) -> bool:
+    if change.old is None or change.new is None:
+        return True
+    return _endpoint_state(change.old) != _endpoint_state(change.new)
+
+
+def _endpoint_state(pod: JsonObject) -> tuple[object, ...]:
+    status, spec = pod.get("status") or {}, pod.get("spec") or {}
+    return (
+        pod["metadata"].get("labels"), status.get("podIPs") or status.get("podIP"), spec.get("nodeName"),
+        is_pod_ready(pod), is_terminated(pod), is_terminating(pod), spec.get("hostname"), spec.get("subdomain"),
+    )  # fmt: skip
+
+
+def build(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Controller[str]:
+    """The controller of EndpointSlices."""
+    slices = EndpointSlices(client, informers, recorder)
+    return Controller(
+        clock, SLICE_NAME, slices.reconcile, workers=WORKERS,
+        sources=[
+            InformerSource(informers.get(SERVICES), enqueue_self),
+            InformerSource(informers.get(PODS), ServicesOfPods(informers), predicates=[_pod_counts]),
+            InformerSource(informers.get(ENDPOINT_SLICES), by_service),
+        ],
+    )  # fmt: skip
+
+
+def build_endpoints(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Controller[str]:
+    """The controller of Endpoints."""
+    endpoints = EndpointsObjects(client, informers, recorder)
+    return Controller(
+        clock, ENDPOINTS_NAME, endpoints.reconcile, workers=WORKERS,
+        sources=[
+            InformerSource(informers.get(SERVICES), enqueue_self),
+            InformerSource(informers.get(PODS), ServicesOfPods(informers), predicates=[_pod_counts]),
+            InformerSource(informers.get(ENDPOINTS), enqueue_self),
+        ],
+    )  # fmt: skip

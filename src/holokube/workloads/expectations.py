@@ -1,0 +1,120 @@
+"""What a controller has done and its cache does not show yet.
+
+A controller that counts replicas in a cache must not count before its own last writes have arrived there, or
+it would do them again. Upstream counts events and gives up after five minutes; here every write is remembered
+by name, and the cache itself is asked: an object that was created is expected until the cache shows it or has
+come past its version, one that was deleted until it is gone or marked as being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holokube.base.clock import Clock
+from holokube.client.cache import object_key
+from holokube.client.informer import Informer
+
+EXPIRES_S = 300.0
+"""After this time the cache is believed whatever it shows, as upstream does."""
+RECHECK_S = 5.0
+"""When to look again: an object that came and went between two lists sends no event that would wake us."""
+
+
+@dataclass(slots=True)
+class _Expected:
+    created: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By key: uid and version."""
+    deleted: dict[str, str] = field(default_factory=dict)
+    """By key: uid."""
+    since_s: float = 0.0
+
+
+class Expectations:
+    """The writes of one controller on one kind of object, by the controller's own keys."""
+
+    def __init__(self, clock: Clock, informer: Informer) -> None:
+        self._clock = clock
+        self._informer = informer
+        self._by_owner: dict[str, _Expected] = {}
+
+    def created(self, owner: str, obj: Mapping[str, Any]) -> None:
+        """The server answered a create with this object."""
+        meta = obj["metadata"]
+        self._of(owner).created[object_key(obj)] = (meta["uid"], str(meta.get("resourceVersion") or ""))
+
+    def deleted(self, owner: str, obj: Mapping[str, Any]) -> None:
+        """The server took a delete of this object."""
+        self._of(owner).deleted[object_key(obj)] = obj["metadata"]["uid"]
+
+    def met(self, owner: str) -> bool:
+        """Whether the cache shows all that was done for this owner."""
+        expected = self._by_owner.get(owner)
+        if expected is None:
+            return True
+        if self._clock.monotonic() - expected.since_s < EXPIRES_S:
+            expected.created = {
+                key: value for key, value in expected.created.items() if not self._created_shows(key, *value)
+            }
+            expected.deleted = {
+                key: uid for key, uid in expected.deleted.items() if not self._deleted_shows(key, uid)
+            }
+            if expected.created or expected.deleted:
+                return False
+        del self._by_owner[owner]
+        return True
+
+    def forget(self, owner: str) -> None:
+        """The owner is gone."""
+        self._by_owner.pop(owner, None)
+
+    def _of(self, owner: str) -> _Expected:
+        expected = self._by_owner.setdefault(owner, _Expected())
+        expected.since_s = self._clock.monotonic()
+        return expected
+
+    def _created_shows(self, key: str, uid: str, version: str) -> bool:
+        cached = self._informer.lister.by_key(key)
+        if cached is not None and cached["metadata"]["uid"] == uid:
+            return True
+        reached = self._informer.resource_version
+        return version.isdecimal() and reached.isdecimal() and int(reached) >= int(version)
+
+    def _deleted_shows(self, key: str, uid: str) -> bool:
+        cached = self._informer.lister.by_key(key)
+        return (
+            cached is None
+            or cached["metadata"]["uid"] != uid
+            or bool(cached["metadata"].get("deletionTimestamp"))
+        )
+
+
+class OwnWrites:
+    """Tells whether a cache has caught up with what was last written to an object."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+        self._versions: dict[str, int] = {}
+
+    def wrote(self, obj: Mapping[str, Any]) -> None:
+        """The server answered a write with this object."""
+        version = str(obj["metadata"].get("resourceVersion") or "")
+        if version.isdecimal():
+            self._versions[object_key(obj)] = int(version)
+
+    def shown(self, key: str) -> bool:
+        """Whether the cache shows the object as written, or later."""
+        written = self._versions.get(key)
+        if written is None:
+            return True
+        cached = self._informer.lister.by_key(key)
+        own = str(cached["metadata"].get("resourceVersion") or "") if cached is not None else ""
+        for version in (own, self._informer.resource_version):
+            if version.isdecimal() and int(version) >= written:
+                del self._versions[key]
+                return True
+        return False
+
+    def forget(self, key: str) -> None:
+        self._versions.pop(key, None)

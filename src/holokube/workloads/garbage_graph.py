@@ -1,0 +1,282 @@
+"""The garbage collector's picture of who owns whom, kept up change by change.
+
+Nodes are known by uid. An owner that somebody refers to but nobody has seen yet is in the graph as a virtual
+node: whether it exists is for the collector to find out. Changes of the graph say whose fate has to be looked
+at (``to_delete``) and which deleted objects wait for their dependents to be let go (``to_orphan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+FOREGROUND_FINALIZER: Final = "foregroundDeletion"
+ORPHAN_FINALIZER: Final = "orphan"
+
+
+class Identity(NamedTuple):
+    """Where an object, or what a reference points to, would be found."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    """The namespace of the object; for a reference, that of the object which holds it."""
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Identity:
+        meta = obj["metadata"]
+        return cls(
+            str(obj.get("apiVersion") or ""), str(obj.get("kind") or ""), meta.get("namespace") or "",
+            meta["name"], meta.get("uid") or "",
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        """As upstream prints it in its events."""
+        return f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, name: {self.name}, uid: {self.uid}]"
+
+
+class OwnerReference(NamedTuple):
+    """One element of ``metadata.ownerReferences``."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    blocks: bool
+    """``blockOwnerDeletion``: an owner deleted in the foreground waits for this dependent."""
+
+    @classmethod
+    def from_json(cls, reference: Mapping[str, Any]) -> OwnerReference:
+        return cls(
+            str(reference.get("apiVersion") or ""), str(reference.get("kind") or ""),
+            str(reference.get("name") or ""), str(reference.get("uid") or ""),
+            bool(reference.get("blockOwnerDeletion")),
+        )  # fmt: skip
+
+    def identity(self, namespace: str) -> Identity:
+        """What it points to, seen from an object in a namespace."""
+        return Identity(self.api_version, self.kind, namespace, self.name, self.uid)
+
+    def names(self, identity: Identity) -> bool:
+        """Whether kind and name are the object's; a uid alone could be pasted from anywhere."""
+        return (self.kind, self.name, group_of(self.api_version)) == (
+            identity.kind, identity.name, group_of(identity.api_version)
+        )  # fmt: skip
+
+
+def group_of(api_version: str) -> str:
+    """The group alone: owners outlive the version by which they were referred to."""
+    group, slash, _ = api_version.rpartition("/")
+    return group if slash else ""
+
+
+def owners_of(obj: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
+    return tuple(map(OwnerReference.from_json, obj["metadata"].get("ownerReferences") or ()))
+
+
+def is_waiting(obj: Mapping[str, Any], finalizer: str) -> bool:
+    """Whether the object is being deleted and held back by the finalizer."""
+    meta = obj["metadata"]
+    return bool(meta.get("deletionTimestamp")) and finalizer in (meta.get("finalizers") or ())
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An object, or the shadow of one that was only heard of."""
+
+    identity: Identity
+    owners: tuple[OwnerReference, ...] = ()
+    dependents: dict[str, Node] = field(default_factory=dict)
+    virtual: bool = False
+    being_deleted: bool = False
+    deleting_dependents: bool = False
+    """It is deleted in the foreground: dependents first."""
+
+    def blocking_dependents(self) -> list[Node]:
+        uid = self.identity.uid
+        return [
+            node for node in self.dependents.values()
+            if any(owner.uid == uid and owner.blocks for owner in node.owners)
+        ]  # fmt: skip
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a change of the graph asks the collector to look at; ordered sets of uids."""
+
+    to_delete: dict[str, None] = field(default_factory=dict)
+    to_orphan: dict[str, None] = field(default_factory=dict)
+    wrong_namespace: list[tuple[Identity, Identity]] = field(default_factory=list)
+    """Objects that refer to an owner in another namespace, and what they refer to."""
+
+
+class OwnershipGraph:
+    """Owners and dependents of everything that the collector watches."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        return self._nodes.get(uid)
+
+    def observe(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Effects:
+        """Takes over one change as an informer tells it."""
+        effects = Effects()
+        if new is None:
+            assert old is not None
+            self._forget(old["metadata"].get("uid") or "", effects)
+            return effects
+        uid = new["metadata"].get("uid") or ""
+        if not uid:
+            return effects
+        node = self._nodes.get(uid)
+        if node is None:
+            node = Node(Identity.of(new), owners_of(new))
+            self._nodes[uid] = node
+            self._link(node, node.owners, effects)
+        else:
+            if node.virtual:
+                self._materialise(node, Identity.of(new), effects)
+            self._take_owners(node, owners_of(new), effects)
+        node.being_deleted = node.being_deleted or bool(new["metadata"].get("deletionTimestamp"))
+        self._transitions(node, old, new, effects)
+        return effects
+
+    def found_absent(self, identity: Identity) -> Effects:
+        """Takes over that a live look found nothing there, or another object of that name."""
+        effects = Effects()
+        node = self._nodes.get(identity.uid)
+        if node is None:
+            return effects
+        matching: list[Node] = []
+        others: list[Node] = []
+        for dependent in node.dependents.values():
+            (matching if _refers_to(dependent, identity) else others).append(dependent)
+        if not node.virtual and node.identity != identity:
+            # The object itself is known under another name: only those who took it for this one are wrong.
+            effects.to_delete.update((dependent.identity.uid, None) for dependent in matching)
+        elif node.virtual and others:
+            # The dependents disagree about what this uid is: the next look is at what the others say.
+            effects.to_delete.update((dependent.identity.uid, None) for dependent in matching)
+            if node.identity == identity:
+                node.identity = _other_identity(others, identity)
+                effects.to_delete[identity.uid] = None
+        else:
+            self._forget(identity.uid, effects)
+        return effects
+
+    def _materialise(self, node: Node, identity: Identity, effects: Effects) -> None:
+        node.virtual = False
+        if node.identity != identity:
+            for dependent in node.dependents.values():
+                if not _refers_to(dependent, identity):
+                    if _wrong_namespace(dependent.identity, identity):
+                        self._report(dependent, identity.uid, effects)
+                    effects.to_delete[dependent.identity.uid] = None
+        node.identity = identity
+
+    def _take_owners(self, node: Node, owners: tuple[OwnerReference, ...], effects: Effects) -> None:
+        if owners == node.owners:
+            return
+        before = {owner.uid: owner for owner in node.owners}
+        after = {owner.uid: owner for owner in owners}
+        for uid, owner in before.items():
+            still = after.get(uid)
+            if owner.blocks and (still is None or not still.blocks):
+                waiting = self._nodes.get(uid)
+                if waiting is not None and waiting.deleting_dependents:
+                    effects.to_delete[uid] = None
+        node.owners = owners
+        self._link(node, [owner for uid, owner in after.items() if uid not in before], effects)
+        for uid in before.keys() - after.keys():
+            self._unlink(node, uid)
+
+    def _link(self, node: Node, owners: Iterable[OwnerReference], effects: Effects) -> None:
+        uid, suspicious = node.identity.uid, False
+        for reference in owners:
+            owner = self._nodes.get(reference.uid)
+            if owner is None:
+                owner = Node(reference.identity(node.identity.namespace), virtual=True)
+                self._nodes[reference.uid] = owner
+                # Whether it exists, the next look tells; if its informer is only late, nothing happens.
+                effects.to_delete[reference.uid] = None
+            elif not reference.names(owner.identity):
+                suspicious = True
+            elif owner.virtual:
+                suspicious |= owner.identity.namespace != node.identity.namespace
+            elif _wrong_namespace(node.identity, owner.identity):
+                self._report(node, reference.uid, effects)
+                suspicious = True
+            owner.dependents[uid] = node
+            if owner.deleting_dependents:
+                effects.to_delete[uid] = None
+        if suspicious:
+            effects.to_delete[uid] = None
+
+    def _unlink(self, node: Node, owner_uid: str) -> None:
+        owner = self._nodes.get(owner_uid)
+        if owner is None:
+            return
+        owner.dependents.pop(node.identity.uid, None)
+        if owner.virtual and not owner.dependents:
+            del self._nodes[owner_uid]
+
+    def _forget(self, uid: str, effects: Effects) -> None:
+        node = self._nodes.pop(uid, None)
+        if node is None:
+            return
+        effects.to_delete.update(dict.fromkeys(node.dependents))
+        for reference in node.owners:
+            self._unlink(node, reference.uid)
+            owner = self._nodes.get(reference.uid)
+            if owner is not None and owner.deleting_dependents:
+                effects.to_delete[reference.uid] = None
+
+    def _transitions(
+        self, node: Node, old: Mapping[str, Any] | None, new: Mapping[str, Any], effects: Effects
+    ) -> None:
+        uid = node.identity.uid
+        if is_waiting(new, ORPHAN_FINALIZER) and not (old is not None and is_waiting(old, ORPHAN_FINALIZER)):
+            effects.to_orphan[uid] = None
+        elif is_waiting(new, FOREGROUND_FINALIZER) and not node.deleting_dependents:
+            node.deleting_dependents = True
+            effects.to_delete.update(dict.fromkeys(node.dependents))
+            effects.to_delete[uid] = None
+
+    @staticmethod
+    def _report(dependent: Node, owner_uid: str, effects: Effects) -> None:
+        for reference in dependent.owners:
+            if reference.uid == owner_uid:
+                wrong = reference.identity(dependent.identity.namespace)
+                effects.wrong_namespace.append((dependent.identity, wrong))
+                return
+
+
+def _refers_to(dependent: Node, identity: Identity) -> bool:
+    """Whether a dependent means this very object; cluster-wide owners may have dependents anywhere."""
+    return any(
+        reference.uid == identity.uid and reference.names(identity) for reference in dependent.owners
+    ) and identity.namespace in ("", dependent.identity.namespace)
+
+
+def _wrong_namespace(dependent: Identity, owner: Identity) -> bool:
+    return bool(owner.namespace) and owner.namespace != dependent.namespace
+
+
+def _other_identity(dependents: list[Node], tried: Identity) -> Identity:
+    """What the dependents call the owner, the next after the one tried, so that all get their turn."""
+    called = sorted(
+        {
+            reference.identity(dependent.identity.namespace)
+            for dependent in dependents
+            for reference in dependent.owners
+            if reference.uid == tried.uid
+        }
+    )
+    return next((identity for identity in called if identity > tried), called[0])

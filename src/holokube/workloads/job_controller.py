@@ -1,0 +1,290 @@
+"""Runs Jobs to their end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError
+from holokube.base.rng import Rng
+from holokube.client.client import Client, PatchType
+from holokube.client.resources import JOBS, PODS
+from holokube.kube.conditions import conditions_of, find_condition
+from holokube.kube.errors import NotFound
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.timeformat import format_time
+from holokube.kube.types import JsonObject
+from holokube.runtime.app import Component
+from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.workloads.expectations import RECHECK_S, Expectations, OwnWrites
+from holokube.workloads.informers import InformerSet
+from holokube.workloads.job_decisions import (
+    Backoff,
+    JobView,
+    PodChanges,
+    condition,
+    deadline_left_s,
+    decide_end,
+    decide_pods,
+    is_complete,
+    is_finished,
+)
+from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
+from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
+from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
+from holokube.workloads.pod_control import PodControl
+from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_status import is_pod_ready
+from holokube.workloads.status_writes import same_status
+
+WORKERS = 5
+BATCH_S = 1.0
+"""Changes of pods are looked at together after this time, as upstream does."""
+TRACKED_INDEX = "job-tracked"
+_MANAGED_BY_US = "kubernetes.io/job-controller"
+
+
+def tracked_index(pod: JsonObject) -> list[str]:
+    """Lists pods with the tracking finalizer under their Job's key."""
+    reference = controller_of(pod)
+    if reference is None or reference.get("kind") != "Job" or not is_tracked(pod):
+        return []
+    return [f"{pod['metadata']['namespace']}/{reference['name']}"]
+
+
+class JobReconciler:
+    """Brings one Job a step further."""
+
+    def __init__(
+        self, clock: Clock, client: Client, informers: InformerSet, recorder: EventRecorder
+    ) -> None:
+        self._clock = clock
+        self._client = client
+        self._recorder = recorder
+        jobs = informers.get(JOBS)
+        self._jobs = jobs.lister
+        pods = informers.by_controller(PODS)
+        informers.indexed(PODS, TRACKED_INDEX, tracked_index)
+        self._pods = pods.lister
+        self._expectations = Expectations(clock, pods)
+        self._written = OwnWrites(jobs)
+        self._pod_control = PodControl(client, recorder, self._expectations)
+        self._backoffs: dict[str, tuple[str, Backoff]] = {}
+        # By key: uids whose finalizer was removed while the cache still shows it.
+        self._removed: dict[str, set[str]] = {}
+
+    async def reconcile(self, key: str) -> Result | None:
+        if not self._written.shown(key):
+            return Result(RECHECK_S)
+        job = self._jobs.by_key(key)
+        await self._release_strays(key, job)
+        if job is None or is_finished(job):
+            self._forget(key)
+            return None
+        if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
+            return None
+        view = await self._observe(key, job)
+        end = decide_end(view)
+        changes = PodChanges()
+        failure: HolokubeError | None = None
+        managed = False
+        if end is not None:
+            failure = await self._pod_control.delete(key, job, view.active)
+            changes.delete = view.active
+        elif view.settled and not job["metadata"].get("deletionTimestamp"):
+            changes = decide_pods(view)
+            managed = True
+            failure = await self._change_pods(key, job, changes)
+        if failure is not None:
+            # Nobody knows how far it got; the next look, at a cache that shows it, counts it right.
+            changes, end = PodChanges(), None
+        status = self._count(view, changes)
+        if failure is None and end is None and is_complete(view, int(status.get("active") or 0)):
+            message = "Reached expected number of succeeded pods"
+            end = condition("SuccessCriteriaMet", "True", "CompletionsReached", message, view.now)
+        elif end is None and managed:
+            status = self._note_suspension(view, status)
+        elif end is not None and not view.settled:
+            end = None
+        await self._track(key, view, status, end)
+        if failure is not None:
+            raise failure
+        return self._look_again(key, view, changes)
+
+    async def _observe(self, key: str, job: JsonObject) -> JobView:
+        settled = self._expectations.met(key)
+        meta = job["metadata"]
+        candidates = [
+            *self._pods.by_index(CONTROLLER_INDEX, meta["uid"]),
+            *self._pods.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
+        ]
+        selector = LabelSelector.from_json(job["spec"].get("selector"))
+        pods = await claim(
+            self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
+        )
+        shown = {pod["metadata"]["uid"] for pod in pods if is_tracked(pod)}
+        removed = self._removed.get(key, set()) & shown
+        self._removed[key] = removed
+        uid, backoff = self._backoffs.get(key, ("", Backoff()))
+        return JobView(
+            job, pods, frozenset(removed), settled,
+            backoff if uid == meta["uid"] else Backoff(), self._clock.now(),
+        )  # fmt: skip
+
+    async def _change_pods(self, key: str, job: JsonObject, changes: PodChanges) -> HolokubeError | None:
+        if changes.create:
+            return await self._pod_control.create(key, job, changes.create)
+        # These pods are not wanted, so they are not counted: their finalizer goes first.
+        await self._release(key, changes.delete)
+        return await self._pod_control.delete(key, job, changes.delete)
+
+    def _count(self, view: JobView, changes: PodChanges) -> JsonObject:
+        """The status with the numbers of running pods, as they are after the changes."""
+        status = dict(view.status)
+        deleted = len(changes.delete)
+        status["active"] = len(view.active) + len(changes.create) - deleted
+        status["ready"] = view.ready - sum(map(is_pod_ready, changes.delete))
+        status["terminating"] = view.terminating + deleted
+        status.setdefault("uncountedTerminatedPods", {})
+        if view.start_time is not None:
+            status["startTime"] = view.start_time
+        return status
+
+    def _note_suspension(self, view: JobView, status: JsonObject) -> JsonObject:
+        conditions = conditions_of(view.job)
+        known = find_condition(conditions, "Suspended")
+        wanted = "True" if view.suspended else "False"
+        if (known is None and not view.suspended) or (known is not None and known.get("status") == wanted):
+            return status
+        if view.suspended:
+            note = condition("Suspended", "True", "JobSuspended", "Job suspended", view.now)
+            self._recorder.event(view.job, NORMAL, "Suspended", "Job suspended")
+            status = {name: value for name, value in status.items() if name != "startTime"}
+        else:
+            note = condition("Suspended", "False", "JobResumed", "Job resumed", view.now)
+            self._recorder.event(view.job, NORMAL, "Resumed", "Job resumed")
+            # The deadline counts only time without suspension, so it starts anew.
+            status = {**status, "startTime": format_time(view.now)}
+        return {**status, "conditions": [*(c for c in conditions if c["type"] != "Suspended"), note]}
+
+    async def _track(self, key: str, view: JobView, status: JsonObject, end: JsonObject | None) -> None:
+        """Three steps, each of which may be the last: see ``job_tracking``."""
+        tracking = decide_tracking(view, status, end)
+        job = await self._write(view.job, tracking.status)
+        self._backoffs[key] = (view.job["metadata"]["uid"], view.new_backoff)
+        await self._release(key, tracking.release)
+        released = {pod["metadata"]["uid"] for pod in tracking.release}
+        waiting = {pod["metadata"]["uid"] for pod in view.pods if view.waits_to_be_counted(pod)} - released
+        counted = count_released(job.get("status") or {}, waiting)
+        finished = declare_end(counted, tracking.end)
+        job = await self._write(job, finished if finished is not None else counted)
+        if finished is not None and tracking.end is not None:
+            self._tell_end(job, tracking.end)
+
+    def _tell_end(self, job: JsonObject, end: JsonObject) -> None:
+        if end["type"] != "Complete":
+            self._recorder.event(job, WARNING, end["reason"], end["message"])
+            return
+        completions = job["spec"].get("completions")
+        if completions is not None and int((job.get("status") or {}).get("succeeded") or 0) > completions:
+            self._recorder.event(
+                job, WARNING, "TooManySucceededPods",
+                "Too many succeeded pods running after completion count reached",
+            )  # fmt: skip
+        self._recorder.event(job, NORMAL, "Completed", "Job completed")
+
+    async def _write(self, job: JsonObject, status: JsonObject) -> JsonObject:
+        before = job.get("status") or {}
+        shown = all(name in before for name in ("ready", "terminating", "uncountedTerminatedPods"))
+        if shown and same_status(before, status):
+            return job
+        written = await self._client.update_status(
+            JOBS, {**job, "status": _tidy(status)}, job["metadata"]["namespace"]
+        )
+        self._written.wrote(written)
+        return written
+
+    def _look_again(self, key: str, view: JobView, changes: PodChanges) -> Result | None:
+        waits = [changes.wait_s] if changes.wait_s is not None else []
+        left_s = deadline_left_s(view)
+        if left_s is not None:
+            waits.append(left_s)
+        if not self._expectations.met(key):
+            waits.append(RECHECK_S)
+        return Result(max(min(waits), 0.001)) if waits else None
+
+    async def _release_strays(self, key: str, job: JsonObject | None) -> None:
+        """Pods of a Job that is gone or over would else stay for ever: nobody counts them any more."""
+        strays = self._pods.by_index(TRACKED_INDEX, key)
+        if job is not None and not is_finished(job):
+            uid = job["metadata"]["uid"]
+            strays = [pod for pod in strays if (controller_of(pod) or {}).get("uid") != uid]
+        if strays:
+            await self._release(key, strays)
+
+    async def _release(self, key: str, pods: list[JsonObject]) -> None:
+        """Removes the tracking finalizer; the first failure is raised after all were tried."""
+        patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
+
+        async def release_one(pod: JsonObject) -> None:
+            meta = pod["metadata"]
+            with suppress(NotFound):
+                await self._client.patch(
+                    PODS, meta["name"], patch, namespace=meta["namespace"], type=PatchType.STRATEGIC
+                )
+            self._removed.setdefault(key, set()).add(meta["uid"])
+
+        tracked = [pod for pod in pods if is_tracked(pod)]
+        for result in await asyncio.gather(*map(release_one, tracked), return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    def _forget(self, key: str) -> None:
+        self._expectations.forget(key)
+        self._written.forget(key)
+        self._backoffs.pop(key, None)
+        self._removed.pop(key, None)
+
+
+def _tidy(status: JsonObject) -> JsonObject:
+    """Without the zeros that the API leaves out; three fields are always shown."""
+    shown = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
+    return {name: value for name, value in status.items() if value or name in shown}
+
+
+class _BatchedPodSource(PodOwnerSource):
+    """Feeds pods' Jobs a little later, so that many changes make one look."""
+
+    controller: Controller[str]
+
+    def start(self, enqueue: Callable[[str], None]) -> None:  # noqa: ARG002 - the queue itself is needed
+        queue = self.controller.queue
+        super().start(lambda key: queue.add_after(key, BATCH_S))
+
+
+def _selector_of(job: JsonObject) -> LabelSelector:
+    return LabelSelector.from_json(job["spec"].get("selector"))
+
+
+def build(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Component:
+    """The controller of Jobs."""
+    reconciler = JobReconciler(clock, client, informers, recorder)
+    jobs = informers.get(JOBS)
+    pods = _BatchedPodSource(informers.by_controller(PODS), JOBS, jobs, _selector_of)
+    controller = Controller(
+        clock, "job-controller", reconciler.reconcile, workers=WORKERS,
+        sources=[InformerSource(jobs, enqueue_self), pods],
+    )  # fmt: skip
+    pods.controller = controller
+    return controller

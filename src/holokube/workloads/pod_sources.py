@@ -1,0 +1,61 @@
+"""Which owners a changed pod concerns: the one that controls it, or all that might adopt it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holokube.client.cache import object_key
+from holokube.client.informer import Informer
+from holokube.client.resources import Resource
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.types import JsonObject
+from holokube.runtime.sources import Change, InformerSource
+from holokube.workloads.ownership import controller_of, group_of
+
+
+class PodOwnerSource(InformerSource[str]):
+    """Feeds the keys of a child's controller of one kind; an orphan's, those whose selectors match it.
+
+    It serves pods, and other objects that are controlled the same way.
+    """
+
+    def __init__(
+        self,
+        children: Informer,
+        owner_resource: Resource,
+        owners: Informer,
+        selector_of: Callable[[JsonObject], LabelSelector],
+    ) -> None:
+        super().__init__(children, self._owners_of, predicates=[_may_matter])
+        self._resource = owner_resource
+        self._owners = owners
+        self._selector_of = selector_of
+
+    def _owners_of(self, child: JsonObject) -> list[str]:
+        space = child["metadata"]["namespace"]
+        reference = controller_of(child)
+        if reference is not None:
+            ours = (
+                reference.get("kind") == self._resource.kind
+                and group_of(reference.get("apiVersion") or "") == self._resource.group
+            )
+            return [f"{space}/{reference['name']}"] if ours else []
+        if child["metadata"].get("deletionTimestamp"):
+            return []
+        labels = child["metadata"].get("labels") or {}
+        return [
+            object_key(owner) for owner in self._owners.lister.list(space)
+            if (selector := self._selector_of(owner)).matches(labels) and not selector.is_empty
+        ]  # fmt: skip
+
+
+def _may_matter(change: Change) -> bool:
+    """An orphan concerns nobody unless it is new, or something changed that decides who may adopt it."""
+    if controller_of(change.object) is not None:
+        return True
+    if change.old is None:
+        return True
+    if change.new is None:
+        return False
+    old, new = change.old["metadata"], change.new["metadata"]
+    return old.get("labels") != new.get("labels") or controller_of(change.old) is not None

@@ -1,0 +1,106 @@
+"""Evicts pods from nodes with NoExecute taints: at once, or when their tolerations run out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.base.rng import Rng
+from holokube.client.cache import object_key
+from holokube.client.client import Client, PatchType
+from holokube.client.resources import NODES, PODS
+from holokube.kube.errors import NotFound
+from holokube.kube.types import JsonObject
+from holokube.runtime.events import NORMAL, EventRecorder
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.workloads import taint_eviction_decisions as decisions
+from holokube.workloads.informers import InformerSet
+from holokube.workloads.pod_indexes import NODE_INDEX, pods_by_node
+from holokube.workloads.taint_eviction_decisions import Appointment, Evict, Wait
+
+NAME: Final = "taint-eviction-controller"
+WORKERS: Final = 8
+
+
+class TaintEviction:
+    """Decides about one pod, and remembers the evictions to come."""
+
+    def __init__(self, clock: Clock, client: Client, informers: InformerSet, recorder: EventRecorder) -> None:
+        self._clock = clock
+        self._client = client
+        self._recorder = recorder
+        self._nodes = informers.get(NODES).lister
+        self._pods = pods_by_node(informers).lister
+        self._appointments: dict[str, Appointment] = {}
+
+    def pods_of(self, node: JsonObject) -> Iterable[str]:
+        return [object_key(pod) for pod in self._pods.by_index(NODE_INDEX, node["metadata"]["name"])]
+
+    async def reconcile(self, key: str) -> Result | None:
+        pod = self._pods.by_key(key)
+        if pod is None:
+            self._appointments.pop(key, None)
+            return None
+        node_name = pod["spec"].get("nodeName")
+        if not node_name:
+            return None
+        now = self._clock.now()
+        verdict = decisions.decide(pod, self._nodes.by_key(node_name), self._appointments.get(key), now)
+        if isinstance(verdict, Wait):
+            self._appointments[key] = verdict.appointment
+            return Result(requeue_after_s=max((verdict.appointment.due_at - now).total_seconds(), 0.001))
+        if isinstance(verdict, Evict):
+            await self._evict(pod, key)
+        elif verdict.cancelled:
+            self._recorder.event(pod, NORMAL, "TaintManagerEviction", f"Cancelling deletion of Pod {key}")
+        self._appointments.pop(key, None)
+        return None
+
+    async def _evict(self, pod: JsonObject, key: str) -> None:
+        self._recorder.event(pod, NORMAL, "TaintManagerEviction", f"Marking for deletion Pod {key}")
+        meta = pod["metadata"]
+        condition = decisions.disruption_condition(
+            pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", self._clock.now()
+        )
+        try:
+            if condition is not None:
+                patch = {"metadata": {"uid": meta["uid"]}, "status": {"conditions": [condition]}}
+                await self._client.patch_status(
+                    PODS, meta["name"], patch, namespace=meta["namespace"], type=PatchType.STRATEGIC
+                )
+            await self._client.delete(PODS, meta["name"], meta["namespace"], uid=meta["uid"])
+        except NotFound:
+            return
+
+
+def _pod_may_move(change: Change) -> bool:
+    """A pod concerns us when it is new, gone, bound, or tolerates other things than before."""
+    if change.old is None or change.new is None:
+        return True
+    old, new = change.old["spec"], change.new["spec"]
+    return bool(old.get("nodeName") != new.get("nodeName") or old.get("tolerations") != new.get("tolerations"))
+
+
+def _taints_changed(change: Change) -> bool:
+    return decisions.execute_taints(change.old) != decisions.execute_taints(change.new)
+
+
+def build(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Controller[str]:
+    """The controller that evicts pods from tainted nodes."""
+    eviction = TaintEviction(clock, client, informers, recorder)
+    return Controller(
+        clock, NAME, eviction.reconcile, workers=WORKERS,
+        sources=[
+            InformerSource(informers.get(PODS), enqueue_self, predicates=[_pod_may_move]),
+            InformerSource(informers.get(NODES), eviction.pods_of, predicates=[_taints_changed]),
+        ],
+    )  # fmt: skip

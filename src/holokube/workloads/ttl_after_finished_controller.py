@@ -1,0 +1,74 @@
+"""Deletes finished Jobs when their ``ttlSecondsAfterFinished`` is over."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from holokube.base.clock import Clock
+from holokube.base.rng import Rng
+from holokube.client.client import Client
+from holokube.client.resources import JOBS
+from holokube.kube.conditions import conditions_of
+from holokube.kube.errors import Conflict, NotFound
+from holokube.kube.timeformat import parse_time
+from holokube.kube.types import JsonObject
+from holokube.runtime.app import Component
+from holokube.runtime.events import EventRecorder
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.workloads.informers import InformerSet
+
+WORKERS = 5
+
+
+def expires_at(job: JsonObject) -> datetime | None:
+    """When a finished Job is to be deleted; None if it is not finished, or for ever."""
+    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl_s is None or job["metadata"].get("deletionTimestamp"):
+        return None
+    for condition in conditions_of(job):
+        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
+            return parse_time(condition["lastTransitionTime"]) + timedelta(seconds=int(ttl_s))
+    return None
+
+
+def build(
+    clock: Clock,
+    client: Client,
+    informers: InformerSet,
+    recorder: EventRecorder,  # noqa: ARG001 - every controller is built with the same arguments
+    rng: Rng,  # noqa: ARG001 - every controller is built with the same arguments
+) -> Component:
+    """The controller that deletes finished Jobs."""
+    jobs = informers.get(JOBS)
+
+    async def reconcile(key: str) -> Result | None:
+        job = jobs.lister.by_key(key)
+        due = expires_at(job) if job is not None else None
+        if job is None or due is None:
+            return None
+        left_s = (due - clock.now()).total_seconds()
+        if left_s > 0:
+            return Result(left_s)
+        meta = job["metadata"]
+        try:
+            # Somebody may have prolonged its life since: ask the server before doing what cannot be undone.
+            fresh = await client.get(JOBS, meta["name"], meta["namespace"])
+            still_due = expires_at(fresh)
+            if still_due is None or still_due > clock.now() or fresh["metadata"]["uid"] != meta["uid"]:
+                return None
+            await client.delete(
+                JOBS, meta["name"], meta["namespace"], propagation="Foreground", uid=meta["uid"],
+                resource_version=fresh["metadata"]["resourceVersion"],
+            )  # fmt: skip
+        except NotFound:
+            return None
+        except Conflict:
+            return Result(0)
+        return None
+
+    return Controller(
+        clock, "ttl-after-finished-controller", reconcile, workers=WORKERS,
+        sources=[InformerSource(jobs, enqueue_self)],
+    )  # fmt: skip

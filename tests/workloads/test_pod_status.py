@@ -1,0 +1,88 @@
+"""Readiness, availability, and the order in which pods are given up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holokube.kube.timeformat import format_time
+from holokube.kube.types import JsonObject
+from holokube.workloads import pod_status
+from tests.builders import pod
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def made(
+    name: str = "p", *, node: str = "n", phase: str = "Running", ready_s: float | None = 100,
+    age_s: float = 1000, **meta: Any,
+) -> JsonObject:  # fmt: skip
+    body = pod(name, node=node)
+    created = format_time(NOW - timedelta(seconds=age_s))
+    body["metadata"] = {**body["metadata"], "uid": name, "creationTimestamp": created, **meta}
+    conditions = []
+    if ready_s is not None:
+        since = format_time(NOW - timedelta(seconds=ready_s))
+        conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
+    return {**body, "status": {"phase": phase, "conditions": conditions}}
+
+
+def order(*pods: JsonObject, related: tuple[JsonObject, ...] = ()) -> list[str]:
+    return [p["metadata"]["name"] for p in pod_status.deletion_order(pods, related, NOW)]
+
+
+def test_a_pod_is_available_once_it_was_ready_for_long_enough() -> None:
+    assert pod_status.is_available(made(ready_s=30), 30, NOW)
+    assert not pod_status.is_available(made(ready_s=29), 30, NOW)
+    assert pod_status.is_available(made(ready_s=0), 0, NOW)
+    assert not pod_status.is_available(made(ready_s=None), 0, NOW)
+    pods = [made(ready_s=10), made(ready_s=25), made(ready_s=31), made(ready_s=None)]
+    assert pod_status.next_availability_s(pods, 30, NOW) == 5
+    assert pod_status.next_availability_s([made(ready_s=None)], 30, NOW) is None
+
+
+def test_what_is_missed_least_goes_first() -> None:
+    cost = {pod_status.DELETION_COST: "-5"}
+    pods = [
+        made("plain"),
+        made("cheap", annotations=cost),
+        made("unready", ready_s=None),
+        made("pending", phase="Pending", ready_s=None),
+        made("unbound", node="", phase="Pending", ready_s=None),
+    ]
+    assert order(*pods) == ["unbound", "pending", "unready", "cheap", "plain"]
+
+
+def test_crowded_nodes_lose_a_pod_before_others() -> None:
+    lonely, crowded, mate = made("a", node="n1"), made("b", node="n2"), made("mate", node="n2")
+    assert order(lonely, crowded, related=(lonely, crowded, mate)) == ["b", "a"]
+
+
+def test_ages_are_compared_by_their_order_of_magnitude_only() -> None:
+    assert order(made("old", ready_s=10_000), made("young", ready_s=10)) == ["young", "old"]
+    # Within one power of two the uid decides, so that deletions do not all hit the youngest.
+    assert order(made("b", ready_s=1_000), made("a", ready_s=1_050)) == ["a", "b"]
+
+
+def test_a_deletion_cost_that_is_no_plain_number_counts_as_none() -> None:
+    for text in ("+5", "05", "1.5", "x", str(2**31)):
+        assert pod_status.deletion_cost(made(annotations={pod_status.DELETION_COST: text})) == 0
+    assert pod_status.deletion_cost(made(annotations={pod_status.DELETION_COST: "-2147483648"})) == -(2**31)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["", "n1", "n2"]), st.sampled_from(["Pending", "Running"]), st.booleans())))
+def test_the_order_loses_nobody_and_keeps_ready_pods_longest(specs: list[tuple[str, str, bool]]) -> None:
+    pods = [
+        made(f"p{i}", node=node, phase=phase, ready_s=50 if ready else None)
+        for i, (node, phase, ready) in enumerate(specs)
+    ]
+    ordered = pod_status.deletion_order(pods, pods, NOW)
+    assert sorted(p["metadata"]["name"] for p in ordered) == sorted(p["metadata"]["name"] for p in pods)
+    ranks = [
+        (bool(pod_status.node_of(p)), pod_status.phase(p) == "Running", pod_status.is_pod_ready(p))
+        for p in ordered
+    ]
+    assert ranks == sorted(ranks)
