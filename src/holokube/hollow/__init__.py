@@ -1,0 +1,1 @@
+"""HoloKubelet: the kubelets of thousands of nodes in one process, without anything behind them."""

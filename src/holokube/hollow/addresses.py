@@ -1,0 +1,158 @@
+"""Addresses of hollow nodes and pods: bounded pools that never hand out one address twice."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+from holokube.hollow.draws import stable_int
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_HOSTS_MAX = 1 << 24
+"""An IPv6 range has more addresses than anybody counts; so many of each are used."""
+
+
+class AddressPool:
+    """The addresses of one range, lowest free first; without the range's own and, for IPv4, its broadcast address."""
+
+    __slots__ = ("_base", "_freed", "_next", "_size", "_taken", "_version", "cidr")
+
+    def __init__(self, cidr: str) -> None:
+        network = ipaddress.ip_network(cidr, strict=False)
+        self.cidr = str(network)
+        self._version = network.version
+        self._base = int(network.network_address)
+        reserved = 2 if network.version == 4 else 1
+        self._size = min(_HOSTS_MAX, max(0, network.num_addresses - reserved))
+        self._taken: set[int] = set()
+        self._freed: list[int] = []
+        self._next = 1
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def take(self, preferred: int | None = None) -> str | None:
+        """A free address, None when all are taken; ``preferred`` is the place at which to start looking."""
+        if len(self._taken) >= self._size:
+            return None
+        if preferred is not None:
+            place = preferred % self._size + 1
+            while place in self._taken:
+                place = place % self._size + 1
+        else:
+            place = self._lowest_free()
+        self._taken.add(place)
+        return self._text(place)
+
+    def claim(self, address: str) -> bool:
+        """Takes a given address; False if it is not of this range. One that is taken already stays so."""
+        place = self._place(address)
+        if place is None:
+            return False
+        self._taken.add(place)
+        return True
+
+    def release(self, address: str) -> None:
+        """Gives an address back; others are ignored."""
+        place = self._place(address)
+        if place is not None and place in self._taken:
+            self._taken.discard(place)
+            self._freed.append(place)
+
+    def _lowest_free(self) -> int:
+        # An address given back goes to the end of the queue first: one that a service still points at should not
+        # become another pod's the next moment.
+        while self._next <= self._size:
+            place = self._next
+            self._next += 1
+            if place not in self._taken:
+                return place
+        while self._freed:
+            place = self._freed.pop(0)
+            if place not in self._taken:
+                return place
+        return next(place for place in range(1, self._size + 1) if place not in self._taken)
+
+    def _place(self, address: str) -> int | None:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return None
+        place = int(parsed) - self._base
+        return place if parsed.version == self._version and 1 <= place <= self._size else None
+
+    def _text(self, place: int) -> str:
+        number = self._base + place
+        return str(ipaddress.IPv4Address(number) if self._version == 4 else ipaddress.IPv6Address(number))
+
+
+class BlockPool:
+    """Splits a range into blocks, one per node; a node gets the same block again where possible."""
+
+    __slots__ = ("_bits", "_network", "_owners", "_taken")
+
+    def __init__(self, cidr: str, block_bits: int) -> None:
+        self._network = ipaddress.ip_network(cidr, strict=False)
+        if not self._network.prefixlen <= block_bits <= self._network.max_prefixlen:
+            raise ValueError(f"{cidr} cannot be split into blocks of /{block_bits}")
+        self._bits = block_bits
+        self._taken: dict[int, str] = {}
+        self._owners: dict[str, int] = {}
+
+    @property
+    def size(self) -> int:
+        return 1 << min(24, self._bits - self._network.prefixlen)
+
+    def block_of(self, owner: str) -> str | None:
+        """The owner's block, None when there are more owners than blocks."""
+        index = self._owners.get(owner)
+        if index is None:
+            if len(self._taken) >= self.size:
+                return None
+            index = stable_int(owner, self.size)
+            while index in self._taken:
+                index = (index + 1) % self.size
+            self._owners[owner], self._taken[index] = index, owner
+        step = 1 << (self._network.max_prefixlen - self._bits)
+        base = self._network.network_address + index * step
+        return f"{base}/{self._bits}"
+
+    def release(self, owner: str) -> None:
+        index = self._owners.pop(owner, None)
+        if index is not None:
+            del self._taken[index]
+
+
+class PodAddresses:
+    """The pod addresses of one node: one pool per range, so two families give two addresses."""
+
+    __slots__ = ("_pools",)
+
+    def __init__(self, cidrs: Iterable[str]) -> None:
+        self._pools = [AddressPool(cidr) for cidr in cidrs]
+
+    def take(self) -> tuple[str, ...] | None:
+        """One address of each range; None, and nothing taken, when one of them is full."""
+        taken: list[str] = []
+        for pool in self._pools:
+            address = pool.take()
+            if address is None:
+                self.release(taken)
+                return None
+            taken.append(address)
+        return tuple(taken) or None
+
+    def claim(self, addresses: Iterable[str]) -> None:
+        """Marks addresses that pods already have."""
+        for address in addresses:
+            any(pool.claim(address) for pool in self._pools)
+
+    def release(self, addresses: Iterable[str]) -> None:
+        for address in addresses:
+            for pool in self._pools:
+                pool.release(address)

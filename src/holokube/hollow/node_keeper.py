@@ -1,0 +1,227 @@
+"""Keeps the status of the nodes of a fleet true: reports at adoption, on change, and every five minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holokube.base.clock import Clock
+from holokube.base.errors import TransportError
+from holokube.client.client import Client, PatchType
+from holokube.client.resources import NODES
+from holokube.hollow.addresses import AddressPool, BlockPool, PodAddresses
+from holokube.hollow.draws import Draw, stable_int
+from holokube.hollow.event_sink import EventSink
+from holokube.hollow.node_life import (
+    boot_id,
+    desired_status,
+    faults_of,
+    internal_addresses,
+    reboot_token,
+    status_patch,
+    transition_events,
+)  # fmt: skip
+from holokube.hollow.node_record import NodeRecord
+from holokube.hollow.profile import NodeProfile
+from holokube.hollow.versions import is_newer
+from holokube.hollow.wheel import WheelDriver
+from holokube.hollow.writes import Urgency, WritePool
+from holokube.kube.errors import ApiError, NotFound
+from holokube.kube.types import JsonObject
+
+RETRY_BASE_S = 0.2
+RETRY_MAX_S = 30.0
+
+
+class NodeKeeper:
+    """All managed nodes, whoever speaks for them."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        client: Client,
+        pool: WritePool,
+        wheel: WheelDriver[Callable[[], None]],
+        events: EventSink,
+        profile: NodeProfile,
+        draw: Draw,
+        may_write: Callable[[NodeRecord], bool],
+        *,
+        on_back: Callable[[NodeRecord], None],
+    ) -> None:
+        self._clock = clock
+        self._client = client
+        self._pool = pool
+        self._wheel = wheel
+        self._events = events
+        self._profile = profile
+        self._draw = draw
+        self._may_write = may_write
+        self._on_back = on_back
+        self._records: dict[str, NodeRecord] = {}
+        self._addresses = AddressPool(profile.node_cidr)
+        self._blocks = BlockPool(profile.pod_cidr, profile.pod_block_bits)
+        self.patches = 0
+        self.errors = 0
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def get(self, name: str) -> NodeRecord | None:
+        return self._records.get(name)
+
+    def records(self) -> list[NodeRecord]:
+        return [*self._records.values()]
+
+    def add(self, node: JsonObject) -> NodeRecord:
+        """A node that matches the selector, seen for the first time."""
+        name, uid = node["metadata"]["name"], str(node["metadata"]["uid"])
+        host_ips, own = internal_addresses(node), ""
+        for address in host_ips:
+            self._addresses.claim(address)
+        if not host_ips:
+            if self._profile.node_ip:
+                host_ips = [self._profile.node_ip]
+            else:
+                own = self._addresses.take(stable_int(name, self._addresses.size)) or ""
+                host_ips = [own] if own else []
+        record = NodeRecord(
+            name,
+            uid,
+            node,
+            tuple(host_ips),
+            own,
+            PodAddresses(self._pod_ranges(node)),
+            self._profile.slow_factor,
+            self._profile.allocatable or self._profile.capacity,
+        )
+        record.faults = faults_of(node)
+        known = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or ""
+        record.boot = known or boot_id(uid, reboot_token(node))
+        self._records[name] = record
+        return record
+
+    def _pod_ranges(self, node: JsonObject) -> list[str]:
+        spec = node.get("spec") or {}
+        ranges = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
+        if ranges:
+            return list(ranges)
+        block = self._blocks.block_of(node["metadata"]["name"])
+        return [block] if block is not None else []
+
+    def remove(self, record: NodeRecord) -> None:
+        self.rest(record)
+        if self._records.get(record.name) is record:
+            del self._records[record.name]
+        self._blocks.release(record.name)
+        if record.own_address:
+            self._addresses.release(record.own_address)
+
+    def changed(self, record: NodeRecord, node: JsonObject) -> None:
+        """The Node object changed: by us, by others, or because somebody asks for a fault."""
+        if not is_newer(node, record.node):
+            return
+        before, record.node = record.node, node
+        record.faults = faults_of(node)
+        if internal_addresses(node):
+            record.host_ips = tuple(internal_addresses(node))
+        if reboot_token(node) != reboot_token(before):
+            self.begin_reboot(record)
+        self.look(record)
+
+    def look(self, record: NodeRecord) -> None:
+        """Reports if there is something to report, and sets the timer for the next report."""
+        if record.busy:
+            record.dirty = True
+            return
+        if not self._may_write(record):
+            return
+        now_s = self._clock.time()
+        first = record.reported_s is None
+        due = record.reported_s is not None and now_s >= record.reported_s + record.report_every_s - 1e-6
+        desired = desired_status(
+            record.node, self._profile, record.all_faults, addresses=record.host_ips, boot=record.boot
+        )
+        patch = status_patch(record.node, desired, now_s, heartbeat=due)
+        if patch is None:
+            if first:
+                # Adopted as it is; when it was last reported is unknown, so the first report is somewhere within.
+                record.reported_s = now_s
+                record.report_every_s = self._profile.report_every_s * self._draw(f"{record.uid}/first report")
+            self._set_timer(record)
+            return
+        if self._profile.events:
+            for kind, reason, message in transition_events(record.node, desired):
+                self._events.emit(_as_event_object(record.node), record.name, kind, reason, message)
+        record.busy = True
+        self._pool.submit(Urgency.NODE, lambda: self._report(record, patch, due=due))
+
+    def rest(self, record: NodeRecord) -> None:
+        """Reports nothing until the next ``look``."""
+        self._wheel.cancel(record.timer)
+        record.timer = None
+
+    def begin_reboot(self, record: NodeRecord) -> None:
+        """The node is silent for a while, and comes back under a new boot id."""
+        if record.rebooting:
+            return
+        record.rebooting = True
+        record.reboots += 1
+        record.boot = boot_id(record.uid, f"{reboot_token(record.node)}/{record.reboots}")
+        self._wheel.after(self._profile.reboot_s, lambda: self._back(record))
+
+    def _back(self, record: NodeRecord) -> None:
+        if self._records.get(record.name) is not record:
+            return
+        record.rebooting = False
+        message = f"Node {record.name} has been rebooted, boot id: {record.boot}"
+        self._events.emit(_as_event_object(record.node), record.name, "Warning", "Rebooted", message)
+        self._on_back(record)
+
+    def _set_timer(self, record: NodeRecord) -> None:
+        assert record.reported_s is not None
+        self._wheel.cancel(record.timer)
+        left_s = record.reported_s + record.report_every_s - self._clock.time()
+        record.timer = self._wheel.after(left_s, lambda: self.look(record))
+
+    async def _report(self, record: NodeRecord, patch: JsonObject, *, due: bool) -> None:
+        retry = False
+        try:
+            if self._may_write(record):
+                self.patches += 1
+                answer = await self._client.patch_status(NODES, record.name, patch, type=PatchType.STRATEGIC)
+                if is_newer(answer, record.node):
+                    record.node = answer
+                record.failures = 0
+                record.reported_s = self._clock.time()
+                record.report_every_s = self._profile.report_every_s
+                if not due:
+                    # After a change the next report is shifted once, so that a fleet does not report in step.
+                    shift = 0.5 + self._draw(f"{record.uid}/{record.reported_s}/shift")
+                    record.report_every_s *= shift
+        except NotFound:
+            # The node is gone; the watch will tell.
+            pass
+        except (ApiError, TransportError):
+            self.errors += 1
+            record.failures += 1
+            retry = True
+        finally:
+            record.busy = False
+        if self._records.get(record.name) is not record:
+            return
+        if retry:
+            record.dirty = False
+            delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
+            self._wheel.cancel(record.timer)
+            record.timer = self._wheel.after(delay_s, lambda: self.look(record))
+        elif record.dirty:
+            record.dirty = False
+            self.look(record)
+        elif record.reported_s is not None:
+            self._set_timer(record)
+
+
+def _as_event_object(node: JsonObject) -> JsonObject:
+    """Kubelets refer to their node by name in the uid as well, a habit that tools rely on."""
+    name = node["metadata"]["name"]
+    return {"kind": "Node", "name": name, "uid": name, "apiVersion": "v1"}

@@ -1,0 +1,354 @@
+"""The life of a pod on a hollow node, as a state machine without I/O.
+
+``step`` is called whenever the pod object changed or ``next_due_s`` has come. It takes every transition that is
+due, then compares the status that follows with the one in the object. So with all times zero a pod is Running
+after one step and one patch, and with a real kubelet's times each phase shows on its own; it is the same machine.
+Being level-triggered, it also puts back what others changed: pods that a node controller marked un-Ready while the
+node was away become Ready again.
+
+``run`` belongs to the machine and is changed by it; nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holokube.hollow.behaviour import behaviour_of
+from holokube.hollow.container_life import ContainerLife, derived_id, kill_exit_code
+from holokube.hollow.draws import Draw
+from holokube.hollow.pod_state import (
+    NEVER_S,
+    Command,
+    ContainerRun,
+    DeletePod,
+    EmitEvent,
+    Host,
+    Kind,
+    PatchStatus,
+    Phase,
+    PodRun,
+    Stage,
+    Step,
+)  # fmt: skip
+from holokube.hollow.pod_status import TERMINAL, build_status, final_phase, pod_phase, status_patch
+from holokube.hollow.profile import PodProfile
+from holokube.kube.timeformat import parse_time
+from holokube.kube.types import JsonObject
+
+DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
+ADDRESS_RETRY_S = 10.0
+DRIFT_BASE_S = 10.0
+DRIFT_MAX_S = 300.0
+_NODE_LOST_EXIT_CODE = 255
+
+
+def begin(pod: Mapping[str, Any], profile: PodProfile, host: Host, now_s: float, draw: Draw) -> PodRun:
+    """The state of a pod that this process sees for the first time, read from its status if it has run before."""
+    uid = str(pod["metadata"]["uid"])
+    run = PodRun(uid, profile, host, behaviour_of(pod, now_s, draw))
+    run.title = f"{pod['metadata']['name']}_{pod['metadata'].get('namespace', '')}({uid})"
+    status = pod.get("status") or {}
+    if status.get("phase") in TERMINAL:
+        run.stage = Stage.ENDED
+        return run
+    if not status.get("startTime"):
+        return run
+    run.start_s = parse_time(status["startTime"]).timestamp()
+    run.addresses = tuple(entry["ip"] for entry in status.get("podIPs") or ())
+    run.containers = _containers_of(pod)
+    if run.addresses:
+        run.stage = Stage.ALIVE
+        _resume(pod, run, now_s, draw)
+    else:
+        run.stage, run.due_s = Stage.SANDBOX, now_s
+    return run
+
+
+def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
+    """Everything that is due now."""
+    if (pod.get("status") or {}).get("phase") in TERMINAL:
+        # Terminal phases never change back; until the server shows one, ours is reported again.
+        run.stage = Stage.ENDED
+        return Step(_removal(pod, run))
+    before = _progress(run)
+    life = ContainerLife(pod, run, now_s, draw)
+    if run.stage is Stage.NEW:
+        _admit(life)
+    if run.stage is not Stage.ENDED:
+        _mind_the_end(life)
+    if run.stage is Stage.SANDBOX:
+        _make_sandbox(life)
+    if run.stage is Stage.ALIVE:
+        _run_containers(life)
+    if run.stage is Stage.STOPPING and run.due_s <= now_s:
+        _stopped(life)
+    return _report(life, moved=_progress(run) != before)
+
+
+def reboot(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> None:
+    """The node went down and is back: every container has ended, nobody knows how."""
+    if run.stage is not Stage.ALIVE:
+        return
+    life = ContainerLife(pod, run, now_s, draw)
+    for c in run.containers or ():
+        if c.phase is Phase.RUNNING:
+            life.kill(c, exit_code=_NODE_LOST_EXIT_CODE, reason="Unknown")
+            life.after_end(c)
+
+
+def _progress(run: PodRun) -> tuple[Any, ...]:
+    """What tells that the machine itself has moved, as opposed to somebody else having changed the status."""
+    return (
+        run.stage,
+        run.addresses,
+        run.initialized,
+        tuple((c.phase, c.restarts, c.ready_s, c.due_s) for c in run.containers or ()),
+    )
+
+
+def _containers_of(pod: Mapping[str, Any]) -> list[ContainerRun]:
+    spec = pod["spec"]
+    made = [
+        ContainerRun(c["name"], "sidecar" if c.get("restartPolicy") == "Always" else "init")
+        for c in spec.get("initContainers") or ()
+    ]
+    for key, kind in (("containers", "main"), ("ephemeralContainers", "ephemeral")):
+        for c in spec.get(key) or ():
+            listed: Kind = "main" if kind == "main" else "ephemeral"
+            made.append(ContainerRun(c["name"], listed))
+    return made
+
+
+def _resume(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> None:
+    """Takes over containers as their status shows them."""
+    life = ContainerLife(pod, run, now_s, draw)
+    status = pod.get("status") or {}
+    listed = [
+        entry
+        for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+        for entry in status.get(key) or ()
+    ]
+    by_name = {entry["name"]: entry for entry in listed}
+    for c in run.containers or ():
+        entry = by_name.get(c.name)
+        if entry is None:
+            continue
+        c.restarts = int(entry.get("restartCount") or 0)
+        c.last = (entry.get("lastState") or {}).get("terminated")
+        c.failures = min(c.restarts, 10)
+        state = entry.get("state") or {}
+        known_id = str(entry.get("containerID") or "")
+        if known_id and known_id != derived_id(run.uid, c.name, c.restarts):
+            c.container_id = known_id
+        if "running" in state:
+            c.phase = Phase.RUNNING
+            c.started_s = parse_time(state["running"]["startedAt"]).timestamp()
+            c.ready_s = c.started_s + life.readiness_delay_s(c)
+            life.plan_end(c)
+        elif "terminated" in state:
+            _resume_ended(c, state["terminated"])
+            life.after_end(c)
+        elif (state.get("waiting") or {}).get("reason") == "CrashLoopBackOff" and c.last is not None:
+            _resume_ended(c, c.last)
+            c.failures = max(1, c.restarts)
+            life.after_end(c)
+    run.initialized = all(_is_initialized(c) for c in run.containers or () if c.kind in ("init", "sidecar"))
+
+
+def _resume_ended(c: ContainerRun, ended: JsonObject) -> None:
+    c.phase, c.due_s = Phase.TERMINATED, NEVER_S
+    c.exit_code, c.reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
+    c.message = str(ended.get("message") or "")
+    if ended.get("startedAt"):
+        c.started_s = parse_time(ended["startedAt"]).timestamp()
+    if ended.get("finishedAt"):
+        c.finished_s = parse_time(ended["finishedAt"]).timestamp()
+
+
+def _admit(life: ContainerLife) -> None:
+    pod, run = life.pod, life.run
+    run.start_s = life.now_s
+    for problem in run.behaviour.problems:
+        life.commands.append(EmitEvent("Warning", "HollowAnnotationIgnored", problem))
+    if pod["metadata"].get("deletionTimestamp"):
+        run.containers = _containers_of(pod)
+        return
+    rejection = run.host.admit(pod) if run.profile.admission else None
+    if rejection is not None:
+        # A refusal is never silent, not even with the profile that sends no events.
+        life.commands.append(EmitEvent("Warning", rejection.reason, rejection.message))
+        run.stage, run.ends_as = Stage.ENDED, "Failed"
+        run.end_reason, run.end_message = rejection.reason, f"Pod was rejected: {rejection.message}"
+        return
+    run.containers = _containers_of(pod)
+    run.stage = Stage.SANDBOX
+    asked_s = run.behaviour.sandbox_s
+    run.due_s = life.now_s + (life.delay(run.profile.sandbox, "sandbox") if asked_s is None else asked_s)
+
+
+def _mind_the_end(life: ContainerLife) -> None:
+    """Deletion and the active deadline, which end a pod from outside."""
+    pod, run, now_s = life.pod, life.run, life.now_s
+    if run.stage is Stage.STOPPING:
+        return
+    if pod["metadata"].get("deletionTimestamp"):
+        _begin_stop(life, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
+        return
+    deadline_s = pod["spec"].get("activeDeadlineSeconds")
+    if deadline_s is not None and now_s >= run.start_s + deadline_s:
+        run.ends_as, run.end_reason, run.end_message = "Failed", "DeadlineExceeded", DEADLINE_MESSAGE
+        life.event("Normal", run.end_reason, run.end_message)
+        _begin_stop(life, float(pod["spec"].get("terminationGracePeriodSeconds") or 0))
+
+
+def _begin_stop(life: ContainerLife, grace_s: float) -> None:
+    run = life.run
+    running = [c for c in run.containers or () if c.phase is Phase.RUNNING]
+    stop_s = run.behaviour.stop_s
+    if stop_s is None:
+        stop_s = life.delay(run.profile.stop, "stop")
+    for c in running:
+        life.event("Normal", "Killing", f"Stopping container {c.name}", c)
+        c.due_s = NEVER_S
+        c.exit_code = kill_exit_code(stop_s, grace_s, run.profile.stop_exit_code)
+    run.stage = Stage.STOPPING
+    run.due_s = life.now_s + (min(stop_s, grace_s) if running else 0.0)
+
+
+def _stopped(life: ContainerLife) -> None:
+    run = life.run
+    for c in run.containers or ():
+        life.kill(c, exit_code=c.exit_code)
+    run.ends_as = final_phase(run)
+    run.stage = Stage.ENDED
+
+
+def _make_sandbox(life: ContainerLife) -> None:
+    run = life.run
+    if run.due_s > life.now_s:
+        return
+    if not run.addresses:
+        if life.pod["spec"].get("hostNetwork"):
+            addresses: tuple[str, ...] | None = tuple(run.host.host_ips)
+        else:
+            addresses = run.host.take_addresses()
+        if not addresses:
+            run.due_s = life.now_s + ADDRESS_RETRY_S
+            life.commands.append(
+                EmitEvent(
+                    "Warning", "FailedCreatePodSandBox",
+                    "Failed to create pod sandbox: no IP addresses are left in the range of the node",
+                )
+            )  # fmt: skip
+            return
+        run.addresses = addresses
+    run.stage, run.due_s = Stage.ALIVE, NEVER_S
+
+
+def _is_initialized(c: ContainerRun) -> bool:
+    if c.kind == "sidecar":
+        return c.phase is Phase.RUNNING
+    return c.phase is Phase.TERMINATED and c.exit_code == 0
+
+
+def _run_containers(life: ContainerLife) -> None:
+    run = life.run
+    assert run.containers is not None
+    _add_ephemeral(life)
+    blocked = False
+    for c in run.containers:
+        if c.kind == "init":
+            if not blocked and not run.initialized:
+                life.advance(c)
+                blocked = not _is_initialized(c)
+        elif c.kind == "sidecar" and (not blocked or c.phase is not Phase.WAITING):
+            life.advance(c)
+            blocked = blocked or (not run.initialized and not _has_started(life, c))
+    if not blocked or run.initialized:
+        run.initialized = True
+        _run_main(life, run.containers)
+    phase = pod_phase(life.pod, run)
+    if phase in TERMINAL:
+        _end_sidecars(life)
+        run.ends_as, run.stage = phase, Stage.ENDED
+
+
+def _run_main(life: ContainerLife, containers: list[ContainerRun]) -> None:
+    """A kubelet starts the containers of a pod one after the other."""
+    starting = False
+    for c in containers:
+        if c.kind in ("main", "ephemeral") and not (starting and c.phase is Phase.WAITING):
+            life.advance(c)
+            starting = starting or c.phase in (Phase.PULLING, Phase.STARTING)
+
+
+def _has_started(life: ContainerLife, c: ContainerRun) -> bool:
+    if c.phase is not Phase.RUNNING:
+        return False
+    return "startupProbe" not in life.spec_of(c) or c.ready_s <= life.now_s
+
+
+def _end_sidecars(life: ContainerLife) -> None:
+    """When the last main container is done the sidecars are stopped too."""
+    for c in life.run.containers or ():
+        if c.kind in ("sidecar", "ephemeral") and c.phase is Phase.RUNNING:
+            life.event("Normal", "Killing", f"Stopping container {c.name}", c)
+            life.kill(c, exit_code=life.run.profile.stop_exit_code)
+
+
+def _add_ephemeral(life: ContainerLife) -> None:
+    """Containers that ``kubectl debug`` put into the pod since."""
+    listed = life.pod["spec"].get("ephemeralContainers")
+    if listed:
+        containers = life.run.containers
+        assert containers is not None
+        known = {c.name for c in containers}
+        containers.extend(ContainerRun(c["name"], "ephemeral") for c in listed if c["name"] not in known)
+
+
+def _removal(pod: Mapping[str, Any], run: PodRun) -> tuple[Command, ...]:
+    """A pod that has ended goes as soon as somebody asked for it; finalizers are for others to remove."""
+    if not pod["metadata"].get("deletionTimestamp") or run.delete_sent:
+        return ()
+    run.delete_sent = True
+    return (DeletePod(run.uid),)
+
+
+def _report(life: ContainerLife, *, moved: bool) -> Step:
+    pod, run, now_s = life.pod, life.run, life.now_s
+    ended = run.stage is Stage.ENDED
+    due_s = _next_due_s(life)
+    deleting = bool(pod["metadata"].get("deletionTimestamp"))
+    if run.stage is Stage.STOPPING or (ended and deleting and not run.profile.final_status):
+        # Until its containers have stopped a deleted pod looks as before; without a final status it just goes.
+        return Step((*life.commands, *(_removal(pod, run) if ended else ())), due_s)
+    phase = run.ends_as or pod_phase(pod, run)
+    patch = status_patch(pod, build_status(pod, run, phase, now_s), now_s)
+    if patch is None:
+        return Step((*life.commands, *(_removal(pod, run) if ended else ())), due_s)
+    if moved:
+        run.drifts, run.drift_until_s = 0, 0.0
+    elif now_s < run.drift_until_s:
+        # Two writers that disagree must not chase each other as fast as the server can answer.
+        return Step(tuple(life.commands), min(due_s, run.drift_until_s))
+    else:
+        run.drift_until_s = now_s + min(DRIFT_MAX_S, DRIFT_BASE_S * 2 ** min(run.drifts, 8))
+        run.drifts += 1
+    return Step((*life.commands, PatchStatus(patch), *(_removal(pod, run) if ended else ())), due_s)
+
+
+def _next_due_s(life: ContainerLife) -> float:
+    run, now_s = life.run, life.now_s
+    if run.stage is Stage.ENDED:
+        return NEVER_S
+    due_s = run.due_s
+    deadline_s = life.pod["spec"].get("activeDeadlineSeconds")
+    if deadline_s is not None and run.stage is not Stage.STOPPING:
+        due_s = min(due_s, run.start_s + deadline_s)
+    if run.stage is Stage.ALIVE:
+        for c in run.containers or ():
+            due_s = min(due_s, c.due_s)
+            if c.phase is Phase.RUNNING and c.ready_s > now_s:
+                due_s = min(due_s, c.ready_s)
+    return due_s

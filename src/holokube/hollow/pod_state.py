@@ -1,0 +1,157 @@
+"""What a hollow kubelet remembers of a pod, and what it can decide to do.
+
+The state is small and bounded: one record per container of the pod. Everything in it can be read back from the
+status of the pod, so that another process can go on where this one stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from holokube.hollow.behaviour import Behaviour
+from holokube.hollow.profile import PodProfile
+from holokube.kube.types import JsonObject
+
+NEVER_S = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """Strategic merge patch of the status; ``metadata.uid`` in it guards against a pod made anew."""
+
+    patch: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Remove the object: no grace, and only if it is still this pod."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """Something to tell about the pod, or about one of its containers (``field_path``)."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    field_path: str = ""
+
+
+Command = PatchStatus | DeletePod | EmitEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a node does not take a pod."""
+
+    reason: str
+    message: str
+
+
+class Host(Protocol):
+    """What a pod's life depends on at its node."""
+
+    @property
+    def host_ips(self) -> Sequence[str]: ...
+
+    @property
+    def slow_factor(self) -> float: ...
+
+    def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
+        """Whether the node takes the pod."""
+
+    def take_addresses(self) -> tuple[str, ...] | None:
+        """Pod addresses, None when there are none left."""
+
+
+class Stage(Enum):
+    """How far a pod has come."""
+
+    NEW = "new"
+    SANDBOX = "sandbox"
+    ALIVE = "alive"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class Phase(Enum):
+    """What a container does."""
+
+    WAITING = "waiting"
+    PULLING = "pulling"
+    PULL_FAILED = "pull failed"
+    PULL_BACKOFF = "pull back-off"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKOFF = "back-off"
+    TERMINATED = "terminated"
+
+
+Kind = Literal["init", "sidecar", "main", "ephemeral"]
+
+
+@dataclass(slots=True)
+class ContainerRun:
+    """One container."""
+
+    name: str
+    kind: Kind
+    phase: Phase = Phase.WAITING
+    due_s: float = NEVER_S
+    """When the phase ends, in Unix seconds."""
+    restarts: int = 0
+    started_s: float = 0.0
+    ready_s: float = 0.0
+    """From when on a running container counts as ready."""
+    finished_s: float = 0.0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    last: JsonObject | None = None
+    """``lastState.terminated``."""
+    failures: int = 0
+    """Ends in a row without a long run between them: the exponent of the back-off."""
+    pull_failures: int = 0
+    backoff_s: float = 0.0
+    container_id: str = ""
+    """Only of a container that somebody else started; ours are derived."""
+
+
+@dataclass(slots=True)
+class PodRun:
+    """One pod."""
+
+    uid: str
+    profile: PodProfile
+    host: Host
+    behaviour: Behaviour
+    title: str = ""
+    """``name_namespace(uid)``, as kubelets write it."""
+    stage: Stage = Stage.NEW
+    due_s: float = NEVER_S
+    start_s: float = 0.0
+    addresses: tuple[str, ...] = ()
+    containers: list[ContainerRun] | None = None
+    initialized: bool = False
+    end_reason: str = ""
+    """``status.reason`` of a pod that the kubelet itself has ended."""
+    end_message: str = ""
+    ends_as: str = ""
+    """The phase it is ended with; empty when the containers decide."""
+    delete_sent: bool = False
+    drifts: int = 0
+    """How often in a row somebody else changed what we had reported."""
+    drift_until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do now, in this order, and when to look again (Unix seconds)."""
+
+    commands: tuple[Command, ...]
+    next_due_s: float = NEVER_S

@@ -1,0 +1,72 @@
+"""Address pools: bounded, and never the same address twice."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holokube.hollow.addresses import AddressPool, BlockPool, PodAddresses
+
+
+def test_a_pool_ends_with_its_range() -> None:
+    pool = AddressPool("10.0.0.0/29")
+    assert [pool.take() for _ in range(7)] == [*(f"10.0.0.{n}" for n in range(1, 7)), None]
+    pool.release("10.0.0.3")
+    pool.release("10.9.9.9")
+    assert pool.take() == "10.0.0.3"
+
+
+@given(st.lists(st.sampled_from(["take", "release", "claim"])), st.integers(min_value=0, max_value=20))
+def test_no_address_is_ever_handed_out_twice(actions: list[str], place: int) -> None:
+    pool = AddressPool("192.0.2.0/28")
+    taken: set[str] = set()
+    for number, action in enumerate(actions):
+        if action == "take":
+            address = pool.take(place if number % 2 else None)
+            assert (address is None) == (len(taken) == 14)
+            if address is not None:
+                assert address not in taken
+                assert ipaddress.ip_address(address) in ipaddress.ip_network("192.0.2.0/28")
+                taken.add(address)
+        elif action == "release" and taken:
+            address = sorted(taken)[number % len(taken)]
+            taken.discard(address)
+            pool.release(address)
+        elif action == "claim":
+            claimed = f"192.0.2.{1 + number % 14}"
+            assert pool.claim(claimed)
+            taken.add(claimed)
+        assert len(pool) == len(taken)
+
+
+def test_ipv6_ranges_work_too() -> None:
+    assert AddressPool("fd00::/64").take() == "fd00::1"
+    assert not AddressPool("fd00::/64").claim("10.0.0.1")
+
+
+def test_every_node_gets_a_block_of_its_own() -> None:
+    pool = BlockPool("10.0.0.0/22", 24)
+    blocks = [pool.block_of(name) for name in "abcd"]
+    assert len(set(blocks)) == 4 and pool.block_of("a") == blocks[0]
+    assert pool.block_of("e") is None
+    pool.release("b")
+    pool.release("unknown")
+    assert pool.block_of("e") == blocks[1]
+
+
+def test_a_range_too_small_for_a_block_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be split"):
+        BlockPool("10.0.0.0/24", 20)
+
+
+def test_two_families_give_two_addresses_or_none() -> None:
+    pool = PodAddresses(["10.0.0.0/30", "fd00::/64"])
+    assert pool.take() == ("10.0.0.1", "fd00::1")
+    pool.claim(["10.0.0.2"])
+    assert pool.take() is None
+    pool.release(["10.0.0.2"])
+    assert pool.take() == ("10.0.0.2", "fd00::2")
+    assert PodAddresses([]).take() is None
