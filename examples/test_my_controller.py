@@ -1,6 +1,6 @@
 """A controller of your own, written with the official Python client, tested against a real API on loopback.
 
-    pip install holokube pytest kubernetes
+    pip install . pytest kubernetes      # in a clone of holokube
     pytest examples/test_my_controller.py
 
 ``kubeconfig`` is a fixture of holokube: a fresh Kubernetes API server, for this test alone, some 20 ms

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from holokube.apiserver.registry import Registry
 from holokube.apiserver.restore import RestoreReport, restore
 from holokube.apiserver.types import TypeCatalog
 from holokube.base.clock import VirtualClock
+from holokube.base.errors import UsageError
 from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
 from holokube.store.store import Store
@@ -401,3 +403,10 @@ items:
         "f.yaml, line 7",
         "f.yaml, line 16",
     ]
+
+
+def test_a_file_of_aliases_that_would_fill_the_memory_is_refused() -> None:
+    lines = ["a0: &a0 [x, x]", *(f"a{level}: &a{level} [*a{level - 1}, *a{level - 1}]" for level in range(1, 40))]
+    with pytest.raises(UsageError, match="excessive aliasing") as caught:
+        parse_manifests("\n".join(lines).encode(), "bomb.yaml")
+    assert "bomb.yaml" in str(caught.value) and caught.value.hint

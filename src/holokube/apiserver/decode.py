@@ -15,18 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
-import yaml
 
 from holokube.kube import quantity, timeformat
 from holokube.kube.errors import BadRequest
 from holokube.kube.schema import Schema, Shape
 from holokube.kube.types import JsonObject
+from holokube.kube.yaml_text import YamlError, load_documents
 
 _MAX_DEPTH = 200
-_YAML_MAX_VALUES = 1_000_000
 _BLANKS = b" \t\r\n"
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-_LoaderBase: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class DecodeError(ValueError):
@@ -290,38 +288,12 @@ def _repeated(value: Any, path: str) -> Iterator[str]:
             yield from _repeated(part, f"{path}[{index}]")
 
 
-class _Loader(_LoaderBase):  # type: ignore[misc]  # the C loader has no type
-    """YAML as Kubernetes reads it: dates stay strings, and aliases may not blow up."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    key: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for key, resolvers in _LoaderBase.yaml_implicit_resolvers.items()
-}
-
-
-def _written_out(value: Any, known: dict[int, int]) -> int:
-    """How many values there are once every alias is written out; a few lines of aliases can stand for billions."""
-    if not isinstance(value, dict | list):
-        return 1
-    counted = known.get(id(value))
-    if counted is None:
-        # An alias to what it stands in has no end; so large a count that nobody gets past it.
-        known[id(value)] = _YAML_MAX_VALUES + 1
-        parts = value.values() if isinstance(value, dict) else value
-        counted = known[id(value)] = 1 + sum(_written_out(part, known) for part in parts)
-    return counted
-
-
 def parse_yaml(body: bytes) -> Any:
     """The value of a YAML text with one document."""
     try:
-        value = yaml.load(body, Loader=_Loader)  # noqa: S506 - a safe loader without timestamps
-        if b"&" in body and b"*" in body and _written_out(value, {}) > _YAML_MAX_VALUES:
-            raise BadRequest("error converting YAML to JSON: yaml: document contains excessive aliasing")
-        if b".nan" in body.lower() or b".inf" in body.lower():
-            # JSON has no word for these; orjson would write null.
-            json.dumps(value, allow_nan=False)
-        return orjson.loads(orjson.dumps(value))
-    except (yaml.YAMLError, orjson.JSONEncodeError, RecursionError, ValueError) as problem:
+        documents = load_documents(body)
+    except YamlError as problem:
         raise BadRequest(f"error converting YAML to JSON: {problem}") from None
+    if len(documents) > 1:
+        raise BadRequest("error converting YAML to JSON: yaml: expected a single document in the stream")
+    return documents[0] if documents else None

@@ -19,21 +19,11 @@ import yaml
 
 from holokube.base.errors import UsageError
 from holokube.kube.types import JsonObject
+from holokube.kube.yaml_text import YamlError, compose_documents, load_documents
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _LOCATE_MAX_BYTES = 20_000_000
 _HINT = "Give a file made by `holokube snapshot` or `kubectl get ... -o json`, or plain manifests."
-_LoaderBase: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_LoaderBase):  # type: ignore[misc]  # the C loader has no type
-    """YAML as Kubernetes reads it: dates stay strings."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    key: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for key, resolvers in _LoaderBase.yaml_implicit_resolvers.items()
-}
 
 
 class Manifests:
@@ -89,22 +79,17 @@ def _documents(text: bytes, name: str) -> list[Any]:
             problem: Exception = error
         try:
             return _yaml_documents(text)
-        except _UNREADABLE:
+        except YamlError:
             # It looked like JSON, so the JSON reader's complaint is the one that helps.
             raise _unreadable(name, problem) from problem
     try:
         return _yaml_documents(text)
-    except _UNREADABLE as error:
+    except YamlError as error:
         raise _unreadable(name, error) from error
 
 
-_UNREADABLE = (yaml.YAMLError, orjson.JSONEncodeError, ValueError, RecursionError)
-
-
 def _yaml_documents(text: bytes) -> list[Any]:
-    documents = list(yaml.load_all(text, Loader=_Loader))
-    found: list[Any] = orjson.loads(orjson.dumps(documents))
-    return [document for document in found if document is not None]
+    return [document for document in load_documents(text) if document is not None]
 
 
 def _unreadable(name: str, error: Exception) -> UsageError:
@@ -139,7 +124,7 @@ def _typed_item(document: JsonObject, kind: str, item: Any) -> Any:
 def _lines(text: bytes) -> list[int]:
     """The line at which each object starts, counted from 1; empty if that cannot be told."""
     try:
-        roots = list(yaml.compose_all(text, Loader=_LoaderBase))
+        roots = compose_documents(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return []
     return [node.start_mark.line + 1 for root in roots if root is not None for node in _object_nodes(root)]

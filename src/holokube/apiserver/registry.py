@@ -14,7 +14,7 @@ from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import IN_PROCESS, Caller
 from holokube.apiserver.admission.chain import AdmissionChain
 from holokube.apiserver.answers import ListResult, Warnings, WriteResult
-from holokube.apiserver.crds import CustomResources
+from holokube.apiserver.crds.serving import CustomResources
 from holokube.apiserver.deletes import Deletes
 from holokube.apiserver.kinds.all_kinds import kind_for
 from holokube.apiserver.kinds.base import Kind, WriteContext

@@ -10,7 +10,7 @@ from holokube.kube.types import JsonObject
 
 _TOKEN = re.compile(
     r"""
-    \.(?P<name>[A-Za-z_$][\w\-$]*)
+    \.(?P<name>[\w$\0][\w\-$\0/]*)
     | \['(?P<single>(?:[^'\\]|\\.)*)'\]
     | \["(?P<double>(?:[^"\\]|\\.)*)"\]
     | \[\?\(\s*@(?P<filter_path>(?:\.[\w\-]+)+)\s*(?P<op>==|!=)\s*(?P<filter_value>"[^"]*"|'[^']*'|[\w.\-]+)\s*\)\]
@@ -47,15 +47,14 @@ def _steps(path: str) -> list[Step]:
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     if text and text[0] not in ".[":
         text = f".{text}"
+    # An escaped dot belongs to the name; no name holds a NUL, so that it can stand for one meanwhile.
     protected = text.replace("\\.", "\0")
     steps: list[Step] = []
     position = 0
     while position < len(protected):
-        match = _TOKEN.match(protected, position) or re.compile(r"\.(?P<name>[\w\-$\0/]+)").match(protected, position)
+        match = _TOKEN.match(protected, position)
         if match is None:
-            raise JsonPathError(f"cannot read JSON path {path!r} at {text[position:]!r}")
-        if match.end() < len(protected) and protected[match.end()] == "\0":
-            match = re.compile(r"\.(?P<name>[\w\-$\0/]+)").match(protected, position) or match
+            raise JsonPathError(f"cannot read JSON path {path!r} at {protected[position:]!r}".replace("\0", "."))
         steps.append(_step(match.groupdict()))
         position = match.end()
     return steps

@@ -35,7 +35,7 @@ from holokube.workloads.expectations import RECHECK_S, Expectations
 from holokube.workloads.informers import InformerSet
 from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
-from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import next_availability_s
 from holokube.workloads.pod_templates import template_hash
 from holokube.workloads.status_writes import write_status
@@ -264,10 +264,6 @@ def _labels_or_taints_changed(change: Change) -> bool:
     )
 
 
-def _selector_of(daemon_set: JsonObject) -> LabelSelector:
-    return LabelSelector.from_json(daemon_set["spec"].get("selector"))
-
-
 def build(
     clock: Clock,
     client: Client,
@@ -285,9 +281,9 @@ def build(
             InformerSource(
                 informers.get(NODES), reconciler.concerned_by, predicates=[_labels_or_taints_changed]
             ),
-            PodOwnerSource(informers.by_controller(PODS), DAEMON_SETS, daemon_sets, _selector_of),
+            PodOwnerSource(informers.by_controller(PODS), DAEMON_SETS, daemon_sets, selector_of),
             PodOwnerSource(
-                informers.by_controller(CONTROLLER_REVISIONS), DAEMON_SETS, daemon_sets, _selector_of
+                informers.by_controller(CONTROLLER_REVISIONS), DAEMON_SETS, daemon_sets, selector_of
             ),
         ],
     )  # fmt: skip

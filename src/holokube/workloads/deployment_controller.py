@@ -27,7 +27,7 @@ from holokube.workloads.ownership import (
     orphans_of,
 )
 from holokube.workloads.pod_control import namespace_is_terminating
-from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_templates import same_template
 from holokube.workloads.replica_set_decisions import replicas_of
 from holokube.workloads.status_writes import same_status
@@ -162,10 +162,6 @@ def _is_over(change: Change) -> bool:
     return change.deleted or phase in ("Succeeded", "Failed")
 
 
-def _selector_of(deployment: JsonObject) -> LabelSelector:
-    return LabelSelector.from_json(deployment["spec"].get("selector"))
-
-
 def build(
     clock: Clock,
     client: Client,
@@ -181,7 +177,7 @@ def build(
         clock, "deployment-controller", reconciler.reconcile, workers=WORKERS,
         sources=[
             InformerSource(deployments, enqueue_self),
-            PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, _selector_of),
+            PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, selector_of),
             InformerSource(
                 informers.by_controller(PODS), reconciler.deployments_of_pod, predicates=[_is_over]
             ),

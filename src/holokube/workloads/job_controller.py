@@ -38,7 +38,7 @@ from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
 from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
 from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
-from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import is_pod_ready
 from holokube.workloads.status_writes import same_status
 
@@ -267,10 +267,6 @@ class _BatchedPodSource(PodOwnerSource):
         super().start(lambda key: queue.add_after(key, BATCH_S))
 
 
-def _selector_of(job: JsonObject) -> LabelSelector:
-    return LabelSelector.from_json(job["spec"].get("selector"))
-
-
 def build(
     clock: Clock,
     client: Client,
@@ -281,7 +277,7 @@ def build(
     """The controller of Jobs."""
     reconciler = JobReconciler(clock, client, informers, recorder)
     jobs = informers.get(JOBS)
-    pods = _BatchedPodSource(informers.by_controller(PODS), JOBS, jobs, _selector_of)
+    pods = _BatchedPodSource(informers.by_controller(PODS), JOBS, jobs, selector_of)
     controller = Controller(
         clock, "job-controller", reconciler.reconcile, workers=WORKERS,
         sources=[InformerSource(jobs, enqueue_self), pods],

@@ -13,6 +13,11 @@ from holokube.runtime.sources import Change, InformerSource
 from holokube.workloads.ownership import controller_of, group_of
 
 
+def selector_of(owner: JsonObject) -> LabelSelector:
+    """What a workload's own ``spec.selector`` selects."""
+    return LabelSelector.from_json(owner["spec"].get("selector"))
+
+
 class PodOwnerSource(InformerSource[str]):
     """Feeds the keys of a child's controller of one kind; an orphan's, those whose selectors match it.
 

@@ -20,7 +20,7 @@ from holokube.workloads.expectations import RECHECK_S, Expectations
 from holokube.workloads.informers import InformerSet
 from holokube.workloads.ownership import CONTROLLER_INDEX, claim, orphans_of
 from holokube.workloads.pod_control import namespace_is_terminating, slow_start
-from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import next_availability_s
 from holokube.workloads.pod_templates import template_hash
 from holokube.workloads.stateful_set_decisions import (
@@ -258,10 +258,6 @@ class StatefulSetReconciler:
         ]  # fmt: skip
 
 
-def _selector_of(stateful_set: JsonObject) -> LabelSelector:
-    return LabelSelector.from_json(stateful_set["spec"].get("selector"))
-
-
 def build(
     clock: Clock,
     client: Client,
@@ -280,7 +276,7 @@ def build(
                 informers.get(PERSISTENT_VOLUME_CLAIMS), reconciler.sets_of_claim,
                 predicates=[lambda change: change.deleted or change.added],
             ),
-            PodOwnerSource(informers.by_controller(PODS), STATEFUL_SETS, sets, _selector_of),
-            PodOwnerSource(informers.by_controller(CONTROLLER_REVISIONS), STATEFUL_SETS, sets, _selector_of),
+            PodOwnerSource(informers.by_controller(PODS), STATEFUL_SETS, sets, selector_of),
+            PodOwnerSource(informers.by_controller(CONTROLLER_REVISIONS), STATEFUL_SETS, sets, selector_of),
         ],
     )  # fmt: skip
