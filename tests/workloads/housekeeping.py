@@ -14,8 +14,8 @@ from holokube.client.resources import EVENTS, Resource
 from holokube.kube.errors import NotFound
 from holokube.runtime.app import App, Component
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.testing.cluster import Cluster
-from holokube.workloads.informers import InformerSet
 
 JsonObject = dict[str, Any]
 Build = Callable[[Clock, Client, InformerSet, EventRecorder, Rng], Component]

@@ -23,6 +23,7 @@ from holokube.client.resources import (
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import App
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.testing.controlplane import ControlPlane
 from holokube.workloads import (
     daemon_set_controller,
@@ -31,7 +32,6 @@ from holokube.workloads import (
     replica_set_controller,
     stateful_set_controller,
 )
-from holokube.workloads.informers import InformerSet
 from tests.builders import deployment, node
 from tests.workloads.fake_kubelet import FakeKubelet
 from tests.workloads.test_daemon_set_controller import make as make_daemon_set

@@ -13,8 +13,8 @@ from holokube.client.resources import EVENTS, NODES, PODS, Resource
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import App, Component
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.testing.cluster import Cluster
-from holokube.workloads.informers import InformerSet
 from tests.builders import node
 from tests.workloads.fake_kubelet import FakeKubelet
 

@@ -11,13 +11,13 @@ from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_owner, enqueue_self
 from holokube.workloads.cron_job_decisions import CronPlan, decide, with_started
 from holokube.workloads.expectations import RECHECK_S, OwnWrites
-from holokube.workloads.informers import InformerSet
-from holokube.workloads.ownership import CONTROLLER_INDEX, is_controlled_by
+from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, is_controlled_by
 from holokube.workloads.pod_control import namespace_is_terminating
 from holokube.workloads.status_writes import same_status
 
@@ -35,7 +35,7 @@ class CronJobReconciler:
         self._recorder = recorder
         cron_jobs = informers.get(CRON_JOBS)
         self._cron_jobs = cron_jobs.lister
-        self._jobs = informers.by_controller(JOBS).lister
+        self._jobs = by_controller(informers, JOBS).lister
         self._written = OwnWrites(cron_jobs)
 
     async def reconcile(self, key: str) -> Result | None:
@@ -132,6 +132,6 @@ def build(
         clock, "cronjob-controller", reconciler.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(CRON_JOBS), enqueue_self),
-            InformerSource(informers.by_controller(JOBS), enqueue_owner("CronJob", group="batch")),
+            InformerSource(by_controller(informers, JOBS), enqueue_owner("CronJob", group="batch")),
         ],
     )  # fmt: skip

@@ -13,6 +13,7 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
@@ -32,8 +33,7 @@ from holokube.workloads.daemon_set_pods import (
     daemon_pod,
 )
 from holokube.workloads.expectations import RECHECK_S, Expectations
-from holokube.workloads.informers import InformerSet
-from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
+from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import next_availability_s
@@ -56,8 +56,8 @@ class DaemonSetReconciler:
         self._recorder = recorder
         self._daemon_sets = informers.get(DAEMON_SETS).lister
         self._nodes = informers.get(NODES).lister
-        self._revisions = informers.by_controller(CONTROLLER_REVISIONS).lister
-        pods = informers.by_controller(PODS)
+        self._revisions = by_controller(informers, CONTROLLER_REVISIONS).lister
+        pods = by_controller(informers, PODS)
         informers.indexed(PODS, DAEMON_NODE_INDEX, daemon_node_index)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
@@ -281,9 +281,9 @@ def build(
             InformerSource(
                 informers.get(NODES), reconciler.concerned_by, predicates=[_labels_or_taints_changed]
             ),
-            PodOwnerSource(informers.by_controller(PODS), DAEMON_SETS, daemon_sets, selector_of),
+            PodOwnerSource(by_controller(informers, PODS), DAEMON_SETS, daemon_sets, selector_of),
             PodOwnerSource(
-                informers.by_controller(CONTROLLER_REVISIONS), DAEMON_SETS, daemon_sets, selector_of
+                by_controller(informers, CONTROLLER_REVISIONS), DAEMON_SETS, daemon_sets, selector_of
             ),
         ],
     )  # fmt: skip

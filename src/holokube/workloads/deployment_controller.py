@@ -12,15 +12,16 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, decide
 from holokube.workloads.deployment_revisions import REVISION, annotations_of
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.ownership import (
     CONTROLLER_INDEX,
+    by_controller,
     claim,
     controller_of,
     is_controlled_by,
@@ -45,8 +46,8 @@ class DeploymentReconciler:
         self._client = client
         self._recorder = recorder
         self._deployments = informers.get(DEPLOYMENTS).lister
-        self._replica_sets = informers.by_controller(REPLICA_SETS).lister
-        self._pods = informers.by_controller(PODS).lister
+        self._replica_sets = by_controller(informers, REPLICA_SETS).lister
+        self._pods = by_controller(informers, PODS).lister
 
     async def reconcile(self, key: str) -> Result | None:
         deployment = self._deployments.by_key(key)
@@ -172,14 +173,14 @@ def build(
     """The controller of Deployments."""
     reconciler = DeploymentReconciler(clock, client, informers, recorder)
     deployments = informers.get(DEPLOYMENTS)
-    replica_sets = informers.by_controller(REPLICA_SETS)
+    replica_sets = by_controller(informers, REPLICA_SETS)
     return Controller(
         clock, "deployment-controller", reconciler.reconcile, workers=WORKERS,
         sources=[
             InformerSource(deployments, enqueue_self),
             PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, selector_of),
             InformerSource(
-                informers.by_controller(PODS), reconciler.deployments_of_pod, predicates=[_is_over]
+                by_controller(informers, PODS), reconciler.deployments_of_pod, predicates=[_is_over]
             ),
         ],
     )  # fmt: skip

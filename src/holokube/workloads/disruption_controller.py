@@ -24,12 +24,12 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import disruption_decisions as decisions
 from holokube.workloads.disruption_decisions import BudgetError
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.ownership import controller_of, group_of
 from holokube.workloads.pod_status import is_pod_ready
 from holokube.workloads.status_writes import same_status

@@ -14,11 +14,11 @@ from holokube.kube.errors import AlreadyExists, Forbidden, NotFound
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import endpoint_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.pod_status import is_pod_ready, is_terminated, is_terminating
 from holokube.workloads.service_account_controller import is_terminating as is_namespace_terminating
 

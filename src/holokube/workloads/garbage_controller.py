@@ -50,6 +50,7 @@ from holokube.client.resources import (
 from holokube.kube.errors import Invalid, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.stop import StopSignal
@@ -66,7 +67,6 @@ from holokube.workloads.garbage_graph import (
     group_of,
     owners_of,
 )
-from holokube.workloads.informers import InformerSet
 
 NAME: Final = "garbage-collector-controller"
 RESYNC_S: Final = 30.0

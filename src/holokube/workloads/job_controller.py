@@ -18,11 +18,11 @@ from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.expectations import RECHECK_S, Expectations, OwnWrites
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.job_decisions import (
     Backoff,
     JobView,
@@ -36,7 +36,7 @@ from holokube.workloads.job_decisions import (
 )
 from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
 from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
-from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
+from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import is_pod_ready
@@ -68,7 +68,7 @@ class JobReconciler:
         self._recorder = recorder
         jobs = informers.get(JOBS)
         self._jobs = jobs.lister
-        pods = informers.by_controller(PODS)
+        pods = by_controller(informers, PODS)
         informers.indexed(PODS, TRACKED_INDEX, tracked_index)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
@@ -277,7 +277,7 @@ def build(
     """The controller of Jobs."""
     reconciler = JobReconciler(clock, client, informers, recorder)
     jobs = informers.get(JOBS)
-    pods = _BatchedPodSource(informers.by_controller(PODS), JOBS, jobs, selector_of)
+    pods = _BatchedPodSource(by_controller(informers, PODS), JOBS, jobs, selector_of)
     controller = Controller(
         clock, "job-controller", reconciler.reconcile, workers=WORKERS,
         sources=[InformerSource(jobs, enqueue_self), pods],

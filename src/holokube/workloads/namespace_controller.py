@@ -17,12 +17,12 @@ from holokube.client.resources import NAMESPACES, PODS
 from holokube.kube.errors import MethodNotAllowed, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.ratelimit import ExponentialBackoff
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads import namespace_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.namespace_decisions import Content
 
 NAME: Final = "namespace-controller"

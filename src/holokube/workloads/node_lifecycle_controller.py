@@ -22,12 +22,12 @@ from holokube.client.resources import LEASES, NODES, PODS
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.runtime.stop import StopSignal
 from holokube.workloads import node_lifecycle_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.node_lifecycle_decisions import Health, Pace, Zone, Zones
 from holokube.workloads.pod_indexes import NODE_INDEX, by_node, pods_by_node
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holokube.client.client import Client, PatchType
+from holokube.client.informer import Informer
 from holokube.client.resources import Resource
 from holokube.kube.errors import ApiError, Conflict, Invalid, NotFound
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
+from holokube.runtime.informers import InformerSet
 
 CONTROLLER_INDEX = "controller"
 """Name of the index by ``controller_index`` that every informer of controlled objects carries."""
@@ -50,6 +52,11 @@ def controller_index(obj: JsonObject) -> list[str]:
 def orphans_of(namespace: str) -> str:
     """The value under which ``controller_index`` lists what nobody controls."""
     return f"orphans/{namespace}"
+
+
+def by_controller(informers: InformerSet, resource: Resource) -> Informer:
+    """The informer of a resource, with the index by controlling owner."""
+    return informers.indexed(resource, CONTROLLER_INDEX, controller_index)
 
 
 def group_of(api_version: str) -> str:

@@ -14,10 +14,10 @@ from holokube.client.resources import NODES, PODS
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.result import Result
 from holokube.runtime.singleton import Singleton
 from holokube.workloads import pod_cleaning_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.pod_cleaning_decisions import Removal
 from holokube.workloads.pod_indexes import (
     ENDING_INDEX,

@@ -7,7 +7,7 @@ from typing import Final
 from holokube.client.informer import Informer
 from holokube.client.resources import PODS
 from holokube.kube.types import JsonObject
-from holokube.workloads.informers import InformerSet
+from holokube.runtime.informers import InformerSet
 
 NODE_INDEX: Final = "node"
 """Pods by the node they are bound to; the unbound ones are not in it."""

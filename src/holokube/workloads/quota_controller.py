@@ -29,11 +29,11 @@ from holokube.client.resources import (
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import quota_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.pod_status import is_terminated, is_terminating
 from holokube.workloads.quota_decisions import GroupResource
 

@@ -14,12 +14,12 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.expectations import RECHECK_S, Expectations
-from holokube.workloads.informers import InformerSet
-from holokube.workloads.ownership import CONTROLLER_INDEX, claim, controller_of, orphans_of
+from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl, pod_from_template
 from holokube.workloads.pod_sources import PodOwnerSource
 from holokube.workloads.pod_status import (
@@ -68,8 +68,8 @@ class ReplicaSetReconciler:
         self._clock = clock
         self._client = client
         self._kind = kind
-        self._owners = informers.by_controller(kind.resource).lister
-        pods = informers.by_controller(PODS)
+        self._owners = by_controller(informers, kind.resource).lister
+        pods = by_controller(informers, PODS)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)
@@ -142,7 +142,7 @@ def build(
         clock, kind.component, reconciler.reconcile, workers=WORKERS,
         sources=[
             InformerSource(owners, enqueue_self),
-            PodOwnerSource(informers.by_controller(PODS), kind.resource, owners, kind.selector_of),
+            PodOwnerSource(by_controller(informers, PODS), kind.resource, owners, kind.selector_of),
         ],
     )  # fmt: skip
 

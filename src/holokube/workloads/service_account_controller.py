@@ -11,10 +11,10 @@ from holokube.client.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from holokube.kube.errors import AlreadyExists, Forbidden, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.sources import InformerSource, MapFunction, enqueue_self
 from holokube.workloads import service_account_decisions as decisions
-from holokube.workloads.informers import InformerSet
 
 NAME: Final = "serviceaccount-controller"
 ROOT_CA_NAME: Final = "root-ca-certificate-publisher-controller"

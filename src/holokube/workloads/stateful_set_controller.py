@@ -12,13 +12,13 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads import controller_history as history
 from holokube.workloads.expectations import RECHECK_S, Expectations
-from holokube.workloads.informers import InformerSet
-from holokube.workloads.ownership import CONTROLLER_INDEX, claim, orphans_of
+from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, orphans_of
 from holokube.workloads.pod_control import namespace_is_terminating, slow_start
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import next_availability_s
@@ -47,9 +47,9 @@ class StatefulSetReconciler:
         self._client = client
         self._recorder = recorder
         self._sets = informers.get(STATEFUL_SETS).lister
-        self._revisions = informers.by_controller(CONTROLLER_REVISIONS).lister
+        self._revisions = by_controller(informers, CONTROLLER_REVISIONS).lister
         self._claims = informers.get(PERSISTENT_VOLUME_CLAIMS).lister
-        pods = informers.by_controller(PODS)
+        pods = by_controller(informers, PODS)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
 
@@ -276,7 +276,7 @@ def build(
                 informers.get(PERSISTENT_VOLUME_CLAIMS), reconciler.sets_of_claim,
                 predicates=[lambda change: change.deleted or change.added],
             ),
-            PodOwnerSource(informers.by_controller(PODS), STATEFUL_SETS, sets, selector_of),
-            PodOwnerSource(informers.by_controller(CONTROLLER_REVISIONS), STATEFUL_SETS, sets, selector_of),
+            PodOwnerSource(by_controller(informers, PODS), STATEFUL_SETS, sets, selector_of),
+            PodOwnerSource(by_controller(informers, CONTROLLER_REVISIONS), STATEFUL_SETS, sets, selector_of),
         ],
     )  # fmt: skip

@@ -13,11 +13,11 @@ from holokube.client.resources import NODES, PODS
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import taint_eviction_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.pod_indexes import NODE_INDEX, pods_by_node
 from holokube.workloads.taint_eviction_decisions import Appointment, Evict, Wait
 

@@ -14,10 +14,10 @@ from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
-from holokube.workloads.informers import InformerSet
 
 WORKERS = 5
 

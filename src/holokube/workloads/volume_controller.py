@@ -22,11 +22,11 @@ from holokube.client.resources import (
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads import volume_decisions as decisions
-from holokube.workloads.informers import InformerSet
 from holokube.workloads.status_writes import write_status
 from holokube.workloads.volume_decisions import Bind, Provision, WaitForVolume
 

@@ -9,7 +9,6 @@ from holokube.client.client import Client
 from holokube.client.informer import Informer
 from holokube.client.resources import Resource
 from holokube.runtime.sources import InformerRunner
-from holokube.workloads.ownership import CONTROLLER_INDEX, controller_index
 
 
 class InformerSet:
@@ -42,10 +41,6 @@ class InformerSet:
             informer.add_index(name, function)
             self._indexes.add((resource, name))
         return informer
-
-    def by_controller(self, resource: Resource) -> Informer:
-        """The informer, with the index by controlling owner."""
-        return self.indexed(resource, CONTROLLER_INDEX, controller_index)
 
     def runner(self, name: str = "informers") -> InformerRunner:
         """Runs all informers made so far."""

@@ -1,0 +1,1 @@
+"""The embedded scheduler: decides with the packing engine where pods go, and binds them."""
