@@ -95,6 +95,7 @@ def test_daemon_pods_name_their_node() -> None:
     other = {"matchFields": [expression("metadata.name", "In", "n2")]}
     assert selector(named, other).node_names() == {"n1", "n2"}
     assert selector(named, {"matchExpressions": [expression("a", "Exists")]}).node_names() is None
+    assert selector(named, {}).node_names() is None
     twice = [expression("metadata.name", "In", "n1"), expression("metadata.name", "In", "n2")]
     assert selector({"matchFields": twice}).node_names() == frozenset()
     assert selector({"matchFields": [expression("metadata.name", "NotIn", "n1")]}).node_names() is None

@@ -138,7 +138,8 @@ class NaiveCluster:
         selector = term.get("namespaceSelector")
         listed = term.get("namespaces") or ([owner["metadata"]["namespace"]] if selector is None else [])
         by_label = selector is not None and (
-            selector == {} or (namespace in self.namespaces and _selects(selector, self.namespaces[namespace]))
+            _selects(selector, {})
+            or (namespace in self.namespaces and _selects(selector, self.namespaces[namespace]))
         )
         return (namespace in listed or by_label) and _selects(term.get("labelSelector"), other["metadata"]["labels"])
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from holokube.kube.selectors import LabelSelector
 from holokube.packing import ClusterState, PackingError, StaleClassError
+from holokube.packing.counters import SpreadMatcher
 from tests.packing.filters.tables import feasible, state_of
 from tests.packing.objects import affinity_term, make_node, make_pod, pod_anti_affinity
 
@@ -175,3 +177,37 @@ def test_an_assumed_pod_becomes_the_bound_one() -> None:
     state.add_pod(make_pod("a", node="n", requests={"cpu": "1"}))
     assert state.used("cpu")[0] == 1000
     assert np.array_equal(state.allocatable("cpu")[state.rows], [4000])
+
+
+def test_requests_of_the_pod_as_a_whole_leave_nothing_to_assume() -> None:
+    both = make_pod("a", node="n", resources={"requests": {"cpu": "2", "memory": "1Gi"}})
+    only_cpu = make_pod("b", node="n", resources={"requests": {"cpu": "2"}})
+    state = state_of(make_node("n"), pods=(both, only_cpu))
+    assert state.nodes.used_nonzero[0].tolist() == [4000, (2**30 + 200 * 2**20) * 1000]
+
+
+def test_pods_with_other_preferences_are_another_class() -> None:
+    state = state_of(make_node("n"))
+    wish = {"weight": 1, "podAffinityTerm": affinity_term("web", "zone")}
+    liking = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    plain, fond = state.classify([make_pod("a"), make_pod("b", affinity=liking)])
+    assert plain is not fond
+    assert [term.weight for term, sign in fond.pulls if sign == 1] == [1]
+
+
+def test_what_was_counted_for_a_class_is_dropped_with_it() -> None:
+    state = ClusterState(remember=1)
+    state.add_node(make_node("n", {"zone": "1"}))
+    state.add_pod(make_pod("a", node="n", labels={"app": "web"}))
+    cls, other = state.classify([make_pod("b"), make_pod("c", requests={"cpu": "1"})])
+    matcher = SpreadMatcher("default", LabelSelector.parse("app=web"))
+    assert state.tally(cls, matcher, "zone").counts.sum() == 1
+    assert state.tally(cls, matcher, "zone", affinity=cls.node_affinity).counts.sum() == 1
+    assert state.pods_per_row(cls, matcher)[0] == 1
+    state.add_pod(make_pod("d", node="n", labels={"app": "web"}))
+    assert state.tally(cls, matcher, "zone").counts.sum() == 2
+    assert state.pods_per_row(cls, matcher)[0] == 2
+    assert state.counters._counters
+    state.feasible(other)
+    assert not state.counters._counters
+    assert not state.counters._tallies

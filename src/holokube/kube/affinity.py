@@ -101,16 +101,18 @@ class NodeSelector:
     """Alternatives of which one must match: the ``NodeSelector`` of node affinities and of volumes."""
 
     terms: tuple[NodeSelectorTerm, ...]
+    has_empty_terms: bool = False
+    """Whether some terms had no condition; they match nothing, and name no nodes either."""
 
     @classmethod
     def from_json(cls, selector: Mapping[str, Any], path: str = "") -> NodeSelector:
         """The selector in ``{"nodeSelectorTerms": [...]}``; empty terms match nothing and are dropped."""
         prefix = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
-        parsed = (
+        parsed = [
             NodeSelectorTerm.from_json(term, f"{prefix}[{i}]")
             for i, term in enumerate(selector.get("nodeSelectorTerms") or ())
-        )
-        return cls(tuple(term for term in parsed if term is not None))
+        ]
+        return cls(tuple(term for term in parsed if term is not None), None in parsed)
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -126,6 +128,8 @@ class NodeSelector:
 
     def node_names(self) -> frozenset[str] | None:
         """The only nodes that can match, if every term names its own (daemon pods do); None if any may."""
+        if self.has_empty_terms:
+            return None
         found: set[str] = set()
         for term in self.terms:
             named = [{c.value} for c in term.fields if c.field == _NAME_FIELD and not c.negated]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from holokube.packing.nodes import NodeTable
 from holokube.packing.podclass import PodClass
 
 NamespaceLabels = Mapping[str, Mapping[str, str]]
+
+_K = TypeVar("_K", bound=Hashable)
+_REMEMBERED_PULLS: Final = 4096
 
 
 class PodMatcher(Protocol):
@@ -66,12 +69,14 @@ def term_means(
 ) -> bool:
     """Whether a term of a new pod means a pod that is there.
 
-    Upstream turns the namespace selector into a list of the namespaces it knows, so one that does not exist
-    is picked only by the empty selector.
+    Upstream turns the namespace selector into a list of the namespaces it knows, and then, because it changes
+    a copy of the term, asks the selector once more about a namespace without labels: one that only excludes
+    (``NotIn``, ``DoesNotExist``) picks every namespace. Placements follow from this, so it is kept.
     """
-    if namespace not in namespaces and namespace not in term.namespaces and not term.namespace_selector.is_empty:
-        return False
-    return term.matches(namespace, labels, namespaces.get(namespace))
+    known = namespaces.get(namespace)
+    if known is not None and term.matches(namespace, labels, known):
+        return True
+    return term.matches(namespace, labels, None)
 
 
 class Eligibility:
@@ -201,6 +206,8 @@ class CounterTable:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self._counters: dict[PodMatcher, Counter] = {}
         self._holders: dict[PodAffinityTerm, Counter] = {}
+        self._pulls: dict[tuple[PodAffinityTerm, int], Counter] = {}
+        self._pulls_on: dict[Hashable, list[tuple[PodAffinityTerm, int, Tally]]] = {}
         self._eligibilities: dict[Hashable, tuple[Eligibility, set[Tally]]] = {}
         self._tallies: set[Tally] = set()
         self._label_sets: dict[Hashable, LabelSet] = {}
@@ -240,7 +247,11 @@ class CounterTable:
             if not label_set.rows and not label_set.terminating_rows:
                 del self._label_sets[key]
         for term in cls.anti_affinity:
-            self._change_holder(term, row, pods)
+            if self._change_holder(self._holders, term, term, row, pods):
+                self.holders_epoch += 1
+        for pull in cls.pulls:
+            if self._change_holder(self._pulls, pull, pull[0], row, pods):
+                self._pulls_on.clear()
 
     def _counters_of(self, label_set: LabelSet) -> list[Counter]:
         if label_set.counters_at != self._epoch:
@@ -252,17 +263,40 @@ class CounterTable:
             ]
         return label_set.counters
 
-    def _change_holder(self, term: PodAffinityTerm, row: int, pods: int) -> None:
-        holder = self._holders.get(term)
+    def _change_holder(
+        self, holders: dict[_K, Counter], key: _K, term: PodAffinityTerm, row: int, pods: int
+    ) -> bool:
+        """Pods that carry a term came or left; whether they are the first, or were the last."""
+        holder = holders.get(key)
+        is_first = holder is None
         if holder is None:
-            holder = self._holders[term] = Counter(None, term)
+            holder = holders[key] = Counter(None, term)
             self._new_tally(holder, term.topology_key, None)
-            self.holders_epoch += 1
         holder.add(row, pods)
         if not holder.total:
             self._tallies.difference_update(holder.tallies.values())
-            del self._holders[term]
-            self.holders_epoch += 1
+            del holders[key]
+            return True
+        return is_first
+
+    def pulls_on(self, namespace: str, labels: Mapping[str, str]) -> list[tuple[PodAffinityTerm, int, Tally]]:
+        """The terms of pods that are there which draw a pod near (1) or push it away (-1), and who has them.
+
+        A required term has weight 0: how much it pulls is up to who asks.
+        """
+        key = namespace, frozenset(labels.items())
+        found = self._pulls_on.get(key)
+        if found is None:
+            if len(self._pulls_on) > _REMEMBERED_PULLS:
+                self._pulls_on.clear()
+            of_namespace = self.namespaces.get(namespace, {})
+            found = self._pulls_on[key] = [
+                (term, sign, tally)
+                for (term, sign), holder in self._pulls.items()
+                if term.matches(namespace, labels, of_namespace)
+                for tally in holder.tallies.values()
+            ]
+        return found
 
     def holders_against(self, cls: PodClass) -> list[Tally]:
         """The tallies of the anti-affinity terms, carried by pods that are there, that mean this class."""
@@ -282,6 +316,7 @@ class CounterTable:
             self.namespaces[name] = labels
         self._epoch += 1
         self.holders_epoch += 1
+        self._pulls_on.clear()
         for matcher, counter in self._counters.items():
             if isinstance(matcher, AffinityMatcher) and any(
                 not term.namespace_selector.matches_nothing for term in matcher.terms
@@ -325,12 +360,9 @@ class CounterTable:
         tolerations: tuple[Toleration, ...] | None = None,
     ) -> Tally:
         """The tally of a matcher over a topology key; ``keys`` and the rest limit which nodes count."""
-        counter = self._counters.get(matcher)
-        if counter is None:
-            counter = self._counters[matcher] = Counter(matcher)
-            self._count_all(matcher, counter)
-            self._epoch += 1
-        limits = (keys, affinity, tolerations) if keys else None
+        counter = self._counter(matcher)
+        is_limited = bool(keys) or affinity is not None or tolerations is not None
+        limits = (keys, affinity, tolerations) if is_limited else None
         tally = counter.tallies.get((key, limits))
         if tally is None:
             eligibility = None
@@ -346,6 +378,32 @@ class CounterTable:
         tally.users += 1
         return tally
 
+    def acquire_counter(self, matcher: PodMatcher) -> Counter:
+        """How many pods that a matcher means each node has; cheaper than a tally over host names."""
+        counter = self._counter(matcher)
+        counter.users += 1
+        return counter
+
+    def release_counters(self, counters: Iterable[Counter]) -> None:
+        """A class that acquired these does not need them any more."""
+        for counter in counters:
+            counter.users -= 1
+            self._drop_if_unused(counter)
+
+    def _counter(self, matcher: PodMatcher) -> Counter:
+        counter = self._counters.get(matcher)
+        if counter is None:
+            counter = self._counters[matcher] = Counter(matcher)
+            self._count_all(matcher, counter)
+            self._epoch += 1
+        return counter
+
+    def _drop_if_unused(self, counter: Counter) -> None:
+        if not counter.tallies and not counter.users:
+            assert counter.matcher is not None, "holders are never acquired"
+            del self._counters[counter.matcher]
+            self._epoch += 1
+
     def release(self, tallies: Iterable[Tally]) -> None:
         """A class that acquired these does not need them any more."""
         for tally in tallies:
@@ -360,10 +418,7 @@ class CounterTable:
                 users.discard(tally)
                 if not users:
                     del self._eligibilities[limits]
-            if not counter.tallies:
-                assert counter.matcher is not None, "holders are never acquired"
-                del self._counters[counter.matcher]
-                self._epoch += 1
+            self._drop_if_unused(counter)
 
     def _new_tally(
         self, counter: Counter, key: str, eligibility: Eligibility | None, limits: Hashable = None

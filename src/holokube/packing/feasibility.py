@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from holokube.kube.affinity import RequiredNodeAffinity
+from holokube.kube.taints import Toleration
 from holokube.packing.arrays import ALL, BoolArray, RowArray, Rows, true_for
-from holokube.packing.counters import AffinityMatcher, SpreadMatcher, Tally
+from holokube.packing.counters import AffinityMatcher, Counter, PodMatcher, SpreadMatcher, Tally
 from holokube.packing.filters.node_affinity import OUTSIDE, outside_named_nodes
 from holokube.packing.filters.protocol import Filter, Scope
 from holokube.packing.podclass import PodClass
@@ -22,6 +24,9 @@ from holokube.packing.volumes import VolumePlan
 
 if TYPE_CHECKING:
     from holokube.packing.state import ClusterState
+
+# Selectors of services come and go while a class lives; what nobody asks for any more must not pile up.
+_MOST_TALLIES: Final = 64
 
 
 @dataclass(slots=True)
@@ -51,8 +56,8 @@ class Verdict:
     """What is remembered about one class."""
 
     __slots__ = (
-        "against", "against_at", "answer", "base", "mask", "node_at", "node_ok", "plan", "rules", "rules_at", "stamp",
-        "usage_at", "usage_ok", "volume_plan", "volumes_at",
+        "against", "against_at", "answer", "base", "counters", "mask", "node_at", "node_ok", "plan", "rules",
+        "rules_at", "stamp", "tallies", "usage_at", "usage_ok", "volume_plan", "volumes_at",
     )  # fmt: skip
 
     def __init__(self, plan: Plan) -> None:
@@ -65,6 +70,9 @@ class Verdict:
         self.mask: BoolArray = self.node_ok
         self.answer: BoolArray = self.node_ok
         self.stamp: Hashable = None
+        self.tallies: dict[Hashable, Tally] = {}
+        self.counters: dict[PodMatcher, Counter] = {}
+        """What was asked for besides the plan, for scores."""
         self.against: list[Tally] = []
         self.volume_plan = VolumePlan()
 
@@ -86,8 +94,9 @@ class Feasibility:
             verdict = self._verdicts[cls] = Verdict(self._make_plan(cls))
             if len(self._verdicts) > self._remember:
                 _, oldest = self._verdicts.popitem(last=False)
-                plan = oldest.plan
-                self._state.counters.release((*plan.spread, *plan.affinity, *plan.anti_affinity))
+                plan, counters = oldest.plan, self._state.counters
+                counters.release((*plan.spread, *plan.affinity, *plan.anti_affinity, *oldest.tallies.values()))
+                counters.release_counters(oldest.counters.values())
         else:
             self._verdicts.move_to_end(cls)
         return verdict
@@ -109,6 +118,40 @@ class Feasibility:
             affinity=[acquire(AffinityMatcher(cls.affinity), term.topology_key) for term in cls.affinity],
             anti_affinity=[acquire(AffinityMatcher((term,)), term.topology_key) for term in cls.anti_affinity],
         )
+
+    def tally(
+        self,
+        cls: PodClass,
+        matcher: PodMatcher,
+        key: str,
+        *,
+        keys: frozenset[str] = frozenset(),
+        affinity: RequiredNodeAffinity | None = None,
+        tolerations: tuple[Toleration, ...] | None = None,
+    ) -> Tally:
+        """A tally that lives as long as the class is remembered."""
+        tallies, counters = self.verdict(cls).tallies, self._state.counters
+        question = (matcher, key, keys, affinity, tolerations)
+        found = tallies.get(question)
+        if found is None:
+            if len(tallies) >= _MOST_TALLIES:
+                counters.release(tallies.values())
+                tallies.clear()
+            found = tallies[question] = counters.acquire(
+                matcher, key, keys=keys, affinity=affinity, tolerations=tolerations
+            )
+        return found
+
+    def counter(self, cls: PodClass, matcher: PodMatcher) -> Counter:
+        """A counter that lives as long as the class is remembered."""
+        kept, counters = self.verdict(cls).counters, self._state.counters
+        found = kept.get(matcher)
+        if found is None:
+            if len(kept) >= _MOST_TALLIES:
+                counters.release_counters(kept.values())
+                kept.clear()
+            found = kept[matcher] = counters.acquire_counter(matcher)
+        return found
 
     def against(self, cls: PodClass) -> list[Tally]:
         """The tallies of the anti-affinity of present pods against a class."""

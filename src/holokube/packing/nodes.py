@@ -15,10 +15,11 @@ from holokube.kube import resources
 from holokube.kube.affinity import NodeSelector, NodeSelectorTerm, RequiredNodeAffinity
 from holokube.kube.resources import ResourceVector
 from holokube.kube.selectors import LabelSelector
-from holokube.kube.taints import Taint, Toleration, find_untolerated, taints_of
+from holokube.kube.taints import Taint, Toleration, count_untolerated_preferences, find_untolerated, taints_of
 from holokube.kube.types import JsonObject
 from holokube.packing.arrays import BoolArray, IdArray, IntArray, RowArray, Rows, grown, true_for
 from holokube.packing.errors import PackingError
+from holokube.packing.images import ImageTable
 from holokube.packing.labels import LabelColumn
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
@@ -98,9 +99,11 @@ class NodeTable:
         self.row_numbers: RowArray = np.arange(capacity)
         self.resource_columns: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
         self.columns: dict[str, LabelColumn] = {}
+        self.images = ImageTable()
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
         self._taint_tables: dict[tuple[Toleration, ...], BoolArray] = {}
+        self._preference_tables: dict[tuple[Toleration, ...], IntArray] = {}
         self._free_rows: list[int] = []
 
     def row(self, name: str) -> int:
@@ -127,7 +130,7 @@ class NodeTable:
 
     def write(self, row: int, node: JsonObject) -> None:
         """Bring a row up to what a Node object says."""
-        self.objects[row] = node
+        self.replace(row, node)
         labels = labels_of(node)
         for key, column in self.columns.items():
             column.set(row, labels.get(key))
@@ -138,6 +141,11 @@ class NodeTable:
             column_number = self.resource_column(name)
             self.allocatable[row, column_number] = milli
         self.version += 1
+
+    def replace(self, row: int, node: JsonObject) -> None:
+        """Note a new state of a Node that means the same to the filters."""
+        self.objects[row] = node
+        self.images.set(row, (node.get("status") or _EMPTY).get("images") or ())
 
     def erase(self, row: int) -> None:
         """Give a row back."""
@@ -204,6 +212,14 @@ class NodeTable:
             self._taint_tables[tolerations] = table
         return table[self.taint_ids[rows]]
 
+    def discouraging_taints(self, tolerations: tuple[Toleration, ...], rows: Rows) -> IntArray:
+        """How many taints would rather not have a pod with these tolerations (``PreferNoSchedule``)."""
+        table = self._preference_tables.get(tolerations)
+        if table is None or len(table) < len(self.taint_sets):
+            counts = [count_untolerated_preferences(taints, tolerations) for taints in self.taint_sets]
+            table = self._preference_tables[tolerations] = np.array(counts, dtype=np.int64)
+        return table[self.taint_ids[rows]]
+
     def selected(self, selector: LabelSelector, rows: Rows) -> BoolArray:
         """Where the labels match."""
         mask = true_for(rows, self.capacity)
@@ -222,10 +238,11 @@ class NodeTable:
         """Where one of the terms matches; ``by_name=False`` leaves ``matchFields`` out, as volumes do."""
         mask = ~true_for(rows, self.capacity)
         for term in selector.terms:
-            mask |= self._term(term, rows, by_name)
+            mask |= self.term(term, rows, by_name=by_name)
         return mask
 
-    def _term(self, term: NodeSelectorTerm, rows: Rows, by_name: bool) -> BoolArray:
+    def term(self, term: NodeSelectorTerm, rows: Rows, *, by_name: bool = True) -> BoolArray:
+        """Where one term matches; a malformed one does nowhere."""
         if term.errors:
             return ~true_for(rows, self.capacity)
         mask = self.selected(term.labels, rows)

@@ -2,7 +2,8 @@
 
 A class holds the compiled view of everything that filters look at: requests, node selector and affinity,
 tolerations, host ports, spread constraints, pod (anti-)affinity, volumes, namespace, and the labels that some
-selector asks for. Priority, images and preferences are left to those who score.
+selector asks for. Preferences are part of it as well, because pods that are there pull on the scores of others
+by them. Priority and images are left to those who score.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from holokube.kube import resources
-from holokube.kube.affinity import PodAffinity, PodAffinityTerm, RequiredNodeAffinity, apply_label_keys
+from holokube.kube.affinity import (
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredNodeAffinity,
+    RequiredNodeAffinity,
+    apply_label_keys,
+)
 from holokube.kube.resources import NONZERO_REQUESTS, ResourceVector, pod_requests
 from holokube.kube.selectors import LabelSelector, SelectorError
 from holokube.kube.taints import Toleration, tolerations_of
@@ -32,7 +39,7 @@ class HostPort(NamedTuple):
 
 
 class SpreadConstraint(NamedTuple):
-    """A ``topologySpreadConstraints`` entry that forbids placements (``DoNotSchedule``)."""
+    """A ``topologySpreadConstraints`` entry."""
 
     topology_key: str
     max_skew: int
@@ -42,6 +49,18 @@ class SpreadConstraint(NamedTuple):
     honor_taints: bool
     label_keys: tuple[str, ...] = ()
     """``matchLabelKeys``; the pod's own values are in the selector."""
+
+
+class Wishes(NamedTuple):
+    """What a class would like without insisting on it. Filters do not look at these, scores do."""
+
+    nodes: PreferredNodeAffinity = PreferredNodeAffinity()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+
+
+_NO_WISHES: Final = Wishes()
 
 
 class ClaimUse(NamedTuple):
@@ -91,6 +110,9 @@ class PodClass:
     anti_affinity: tuple[PodAffinityTerm, ...]
     claims: tuple[ClaimUse, ...]
     disks: tuple[Disk, ...]
+    requests_scored: tuple[int, int] = (0, 0)
+    """The same while the pod is not placed: what NodeResourcesFit scores it by."""
+    wishes: Wishes = _NO_WISHES
     error: str = ""
     """Why no node will do whatever it is like; set if a selector of the pod is malformed."""
     ignored_keys: set[str] = field(default_factory=set)
@@ -102,12 +124,23 @@ class PodClass:
         """Whether other pods matter to it beyond the room they take."""
         return bool(self.spread or self.affinity or self.anti_affinity)
 
+    @property
+    def pulls(self) -> tuple[tuple[PodAffinityTerm, int], ...]:
+        """Terms by which its pods draw others near (1) or push them away (-1) once they are there."""
+        wishes = self.wishes
+        near = (*self.affinity, *wishes.affinity)
+        if not near and not wishes.anti_affinity:
+            return ()
+        return (*((term, 1) for term in near), *((term, -1) for term in wishes.anti_affinity))
+
     def watched_keys(self) -> set[str]:
         """The labels that its selectors ask other pods for, or take over from the pod itself."""
-        terms = (*self.affinity, *self.anti_affinity)
-        selectors = [constraint.selector for constraint in self.spread] + [term.selector for term in terms]
+        wishes = self.wishes
+        terms = (*self.affinity, *self.anti_affinity, *wishes.affinity, *wishes.anti_affinity)
+        constraints = (*self.spread, *wishes.spread)
+        selectors = [constraint.selector for constraint in constraints] + [term.selector for term in terms]
         keys = {requirement.key for selector in selectors for requirement in selector.requirements}
-        for constraint in self.spread:
+        for constraint in constraints:
             keys.update(constraint.label_keys)
         for term in terms:
             keys.update(term.match_label_keys, term.mismatch_label_keys)
@@ -118,7 +151,7 @@ class PodClass:
         return (
             self.namespace, frozenset(self.requests.items()), self.requests_nonzero, self.node_name,
             self.node_affinity, self.tolerations, self.ports, self.spread, self.affinity, self.anti_affinity,
-            self.claims, self.disks, self.error,
+            self.claims, self.disks, self.requests_scored, self.wishes, self.error,
             frozenset((key, value) for key, value in self.labels.items() if key in watched),
         )  # fmt: skip
 
@@ -128,10 +161,12 @@ def compile_class(pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> 
     metadata, spec = pod.get("metadata") or _EMPTY, pod.get("spec") or _EMPTY
     labels = metadata.get("labels") or {}
     spread: tuple[SpreadConstraint, ...] = ()
+    soft_spread: tuple[SpreadConstraint, ...] = ()
     affinity = PodAffinity()
     error = ""
     try:
-        spread = tuple(_spread_constraints(spec, labels))
+        spread = tuple(_spread_constraints(spec, labels, "DoNotSchedule"))
+        soft_spread = tuple(_spread_constraints(spec, labels, "ScheduleAnyway"))
         affinity = PodAffinity.of_pod(pod, merge_label_keys=merge_label_keys)
     except SelectorError as malformed:
         error = f"parsing pod: {malformed}"
@@ -149,6 +184,10 @@ def compile_class(pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> 
         anti_affinity=affinity.anti_required,
         claims=tuple(_claims(metadata, spec)),
         disks=tuple(sorted(_disks(spec), key=repr)),
+        requests_scored=requests_scored_of(pod),
+        wishes=Wishes(
+            PreferredNodeAffinity.of_pod(pod), affinity.preferred, affinity.anti_preferred, soft_spread
+        ),
         error=error,
     )
 
@@ -162,8 +201,20 @@ def requests_of(pod: Mapping[str, Any], *, use_status: bool = False) -> Resource
 
 
 def requests_nonzero_of(pod: Mapping[str, Any], *, use_status: bool = False) -> tuple[int, int]:
-    """Cpu and memory as the scheduler's scores see them."""
-    amounts = scheduled_amounts(pod_requests(pod, use_status=use_status, assume_missing=NONZERO_REQUESTS))
+    """Cpu and memory as the scheduler's scores see them once the pod is there."""
+    assumed = NONZERO_REQUESTS
+    of_pod = ((pod.get("spec") or _EMPTY).get("resources") or _EMPTY).get("requests") or _EMPTY
+    if any(name in (resources.CPU, resources.MEMORY) or name.startswith(resources.HUGEPAGES_PREFIX) for name in of_pod):
+        # With requests for the pod as a whole, containers that request nothing are no riddle any more.
+        known = pod_requests(pod, use_status=use_status)
+        assumed = {name: milli for name, milli in NONZERO_REQUESTS.items() if name not in known}
+    amounts = scheduled_amounts(pod_requests(pod, use_status=use_status, assume_missing=assumed))
+    return amounts.get(resources.CPU, 0), amounts.get(resources.MEMORY, 0)
+
+
+def requests_scored_of(pod: Mapping[str, Any]) -> tuple[int, int]:
+    """Cpu and memory as the scheduler's scores see them before: requests of the pod as a whole do not count."""
+    amounts = scheduled_amounts(pod_requests(pod, skip_pod_level=True, assume_missing=NONZERO_REQUESTS))
     return amounts.get(resources.CPU, 0), amounts.get(resources.MEMORY, 0)
 
 
@@ -181,9 +232,11 @@ def _tolerations(pod: Mapping[str, Any]) -> tuple[Toleration, ...]:
     return tuple(sorted({t._replace(toleration_seconds=None) for t in tolerations_of(pod)}))
 
 
-def _spread_constraints(spec: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[SpreadConstraint]:
+def _spread_constraints(
+    spec: Mapping[str, Any], labels: Mapping[str, str], when_unsatisfiable: str
+) -> Iterator[SpreadConstraint]:
     for constraint in spec.get("topologySpreadConstraints") or ():
-        if constraint.get("whenUnsatisfiable") != "DoNotSchedule":
+        if constraint.get("whenUnsatisfiable") != when_unsatisfiable:
             continue
         yield SpreadConstraint(
             topology_key=constraint.get("topologyKey", ""),

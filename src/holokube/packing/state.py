@@ -21,11 +21,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from holokube.kube.affinity import RequiredNodeAffinity
 from holokube.kube.resources import ResourceVector
+from holokube.kube.taints import Toleration
 from holokube.kube.types import JsonObject
 from holokube.packing.arrays import BoolArray, IntArray, RowArray
 from holokube.packing.classes import ClassTable
-from holokube.packing.counters import CounterTable, Tally
+from holokube.packing.counters import CounterTable, PodMatcher, Tally
 from holokube.packing.errors import PackingError, StaleClassError
 from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
 from holokube.packing.filters import DEFAULT_FILTERS, Filter
@@ -114,7 +116,7 @@ class ClusterState:
         row = self.nodes.row(node["metadata"]["name"])
         old = self.nodes.objects[row]
         if is_same_to_pods(old, node):
-            self.nodes.objects[row] = node
+            self.nodes.replace(row, node)
         else:
             self.counters.before_node_change(row)
             self.nodes.write(row, node)
@@ -359,6 +361,30 @@ class ClusterState:
     def against(self, cls: PodClass) -> list[Tally]:
         """The tallies of the anti-affinity that pods which are there have against a class."""
         return self._feasibility.against(cls)
+
+    def tally(
+        self,
+        cls: PodClass,
+        matcher: PodMatcher,
+        key: str,
+        *,
+        keys: frozenset[str] = frozenset(),
+        affinity: RequiredNodeAffinity | None = None,
+        tolerations: tuple[Toleration, ...] | None = None,
+    ) -> Tally:
+        """How many pods that ``matcher`` means are in each domain of a label, kept up to date for a class."""
+        return self._feasibility.tally(
+            cls, matcher, key, keys=keys, affinity=affinity, tolerations=tolerations
+        )
+
+    def pods_per_row(self, cls: PodClass, matcher: PodMatcher) -> IntArray:
+        """How many pods that ``matcher`` means are on each row."""
+        rows = self._feasibility.counter(cls, matcher).rows
+        pods = np.zeros(self.nodes.capacity, dtype=np.int64)
+        if rows:
+            where = np.fromiter(rows, dtype=np.intp, count=len(rows))
+            pods[where] = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
+        return pods
 
     def volume_plan(self, cls: PodClass) -> VolumePlan:
         """What the claims of a class demand."""

@@ -45,3 +45,8 @@ class InformerSet:
     def runner(self, name: str = "informers") -> InformerRunner:
         """Runs all informers made so far."""
         return InformerRunner(name, list(self._informers.values()))
+
+    async def synced(self) -> None:
+        """Waits until every informer has its first list."""
+        for informer in tuple(self._informers.values()):
+            await informer.synced()

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.bootstrap import bootstrap
 from holokube.apiserver.registry import Registry
 from holokube.apiserver.restore import RestoreReport, restore
@@ -19,6 +20,9 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.inprocess import InProcessTransport
 from holokube.store.store import Store
+
+if TYPE_CHECKING:
+    from holokube.cluster.living import LivingCluster, LivingOptions
 
 T = TypeVar("T")
 
@@ -41,8 +45,18 @@ class Cluster:
     """
 
     def __init__(
-        self, clock: ClockName = "virtual", *, seed: int | str = 0, objects: Iterable[Mapping[str, Any]] = ()
+        self,
+        clock: ClockName = "virtual",
+        *,
+        seed: int | str = 0,
+        objects: Iterable[Mapping[str, Any]] = (),
+        nodes: int | None = None,
+        options: LivingOptions | None = None,
     ) -> None:
+        """With a number of ``nodes``, 0 say, scheduler, controllers and hollow kubelets run as well.
+
+        That many nodes are Ready when the constructor returns. ``options`` say more about what runs.
+        """
         if clock not in CLOCKS:
             raise UsageError(f"there is no clock {clock!r}", hint='Use "virtual" or "wall".')
         self.seed = seed
@@ -62,9 +76,12 @@ class Cluster:
         self.registry = Registry(self.clock, self.rng.fork("apiserver"), self.store, catalog=shared_catalog())
         self.client = Client(InProcessTransport(self.registry))
         self._runner = asyncio.Runner(loop_factory=loop_factory)
+        self.living: LivingCluster | None = None
         try:
             self.run(bootstrap(self.registry))
             self.load(objects)
+            if nodes is not None or options is not None:
+                self.run(self._start_living, nodes or 0, options)
         except BaseException:
             self.close()
             raise
@@ -92,7 +109,21 @@ class Cluster:
         finally:
             self._runner.close()
 
+    async def _start_living(self, nodes: int, options: LivingOptions | None) -> None:
+        # Not imported by those who want an API server only.
+        from holokube.cluster.living import LivingCluster
+
+        self.living = LivingCluster(self.clock, self.connect, self.rng.fork("cluster"), options)
+        await self.living.start()
+        await self.living.add_nodes(nodes)
+
+    def connect(self, name: str) -> Client:
+        """A client that goes by a name of its own, which managedFields show."""
+        return Client(InProcessTransport(self.registry, Caller(user_agent=name)))
+
     async def _shut_down(self) -> None:
+        if self.living is not None:
+            await self.living.stop()
         await self.client.close()
         await self.registry.close()
         self.store.close()

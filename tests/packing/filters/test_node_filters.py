@@ -90,6 +90,13 @@ def test_nodes_that_a_pod_does_not_name_are_not_looked_at_closer() -> None:
     }
 
 
+def test_an_empty_term_beside_a_named_node_narrows_nothing() -> None:
+    state = state_of(make_node("a", unschedulable=True), make_node("b", unschedulable=True))
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    pod = make_pod(affinity=node_affinity({}, term))
+    assert state.explain(state.class_of(pod)) == {"node(s) were unschedulable": 2}
+
+
 def test_terms_that_name_two_nodes_at_once_conflict() -> None:
     state = state_of(make_node("a"), make_node("b"))
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in "ab"]

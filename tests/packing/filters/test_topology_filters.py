@@ -140,6 +140,9 @@ def test_anti_affinity_of_pods_that_are_there_holds_against_newcomers() -> None:
         ({"namespace_selector": {}}, True),
         ({"namespace_selector": {"matchLabels": {"team": "x"}}}, True),
         ({"namespace_selector": {"matchLabels": {"team": "y"}}}, False),
+        # Upstream asks a second time as if the namespace had no labels, so what only excludes picks all.
+        ({"namespace_selector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]}}, True),
+        ({"namespace_selector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}}, True),
     ],
 )
 def test_terms_look_into_the_namespaces_they_name(term: JsonObject, counts: bool) -> None:

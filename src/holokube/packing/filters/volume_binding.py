@@ -96,7 +96,7 @@ def _delayed(state: ClusterState, claims: list[JsonObject]) -> tuple[BoolArray, 
         if node_name is not None:
             findable &= state.nodes.row_numbers == state.nodes.row_of.get(node_name, -1)
     # Small claims first, so that each gets the smallest volume that will do.
-    searching = sorted((claim for claim, node_name in chosen if node_name is None), key=_size)
+    searching = sorted((claim for claim, node_name in chosen if node_name is None), key=claim_size_milli)
     to_make: list[tuple[JsonObject, BoolArray]] = [
         (claim, true_for(ALL, capacity)) for claim, node_name in chosen if node_name is not None
     ]
@@ -112,7 +112,7 @@ def _delayed(state: ClusterState, claims: list[JsonObject]) -> tuple[BoolArray, 
     return findable, roomy | refused
 
 
-def _size(claim: JsonObject) -> int:
+def claim_size_milli(claim: JsonObject) -> int:
     requests = (claim["spec"].get("resources") or _EMPTY).get("requests") or _EMPTY
     return milli_of(requests.get("storage", 0))
 
@@ -125,8 +125,8 @@ def _without_match(state: ClusterState, claims: list[JsonObject]) -> list[tuple[
     unmatched = []
     for claim in claims:
         without = true_for(ALL, state.nodes.capacity)
-        bound = [v for v in volumes if _is_bound_to(v, claim) and _is_fit(v, claim)]
-        free = sorted((v for v in volumes if _is_available_for(v, claim)), key=_capacity)
+        bound = [v for v in volumes if is_bound_to(v, claim) and is_fit(v, claim)]
+        free = sorted((v for v in volumes if is_available_for(v, claim)), key=volume_capacity_milli)
         for volume in bound or free:
             name = volume["metadata"]["name"]
             if name not in reach:
@@ -141,11 +141,11 @@ def _without_match(state: ClusterState, claims: list[JsonObject]) -> list[tuple[
     return unmatched
 
 
-def _capacity(volume: JsonObject) -> int:
+def volume_capacity_milli(volume: JsonObject) -> int:
     return milli_of((volume["spec"].get("capacity") or _EMPTY).get("storage", 0))
 
 
-def _is_bound_to(volume: JsonObject, claim: JsonObject) -> bool:
+def is_bound_to(volume: JsonObject, claim: JsonObject) -> bool:
     reference, metadata = volume["spec"].get("claimRef"), claim["metadata"]
     if not reference:
         return False
@@ -154,10 +154,10 @@ def _is_bound_to(volume: JsonObject, claim: JsonObject) -> bool:
     return not reference.get("uid") or reference["uid"] == metadata.get("uid")
 
 
-def _is_fit(volume: JsonObject, claim: JsonObject) -> bool:
+def is_fit(volume: JsonObject, claim: JsonObject) -> bool:
     """Whether size, mode and attributes class will do."""
     wanted, offered = claim["spec"], volume["spec"]
-    if _capacity(volume) < _size(claim):
+    if volume_capacity_milli(volume) < claim_size_milli(claim):
         return False
     if (wanted.get("volumeMode") or "Filesystem") != (offered.get("volumeMode") or "Filesystem"):
         return False
@@ -165,8 +165,8 @@ def _is_fit(volume: JsonObject, claim: JsonObject) -> bool:
     return (wanted.get(name) or "") == (offered.get(name) or "")
 
 
-def _is_available_for(volume: JsonObject, claim: JsonObject) -> bool:
-    if volume["spec"].get("claimRef") or not _is_fit(volume, claim):
+def is_available_for(volume: JsonObject, claim: JsonObject) -> bool:
+    if volume["spec"].get("claimRef") or not is_fit(volume, claim):
         return False
     if (volume.get("status") or _EMPTY).get("phase") != "Available":
         return False
@@ -192,12 +192,12 @@ def _provisionable(state: ClusterState, claim: JsonObject) -> tuple[BoolArray, B
         for term in topologies:
             possible |= _topology(state, term.get("matchLabelExpressions") or ())
     driver = state.volumes.get(CSI_DRIVERS, provisioner)
-    if not ((driver or _EMPTY).get("spec") or _EMPTY).get("storageCapacity") or not _size(claim):
+    if not ((driver or _EMPTY).get("spec") or _EMPTY).get("storageCapacity") or not claim_size_milli(claim):
         return possible, everywhere
     enough = ~everywhere
     for stock in state.volumes.all(CSI_CAPACITIES).values():
         limit = stock.get("maximumVolumeSize") or stock.get("capacity")
-        fits = limit is not None and -(-milli_of(limit) // 1000) >= -(-_size(claim) // 1000)
+        fits = limit is not None and -(-milli_of(limit) // 1000) >= -(-claim_size_milli(claim) // 1000)
         if stock.get("storageClassName") == storage_class["metadata"]["name"] and fits:
             topology = stock.get("nodeTopology")
             enough |= state.nodes.selected(LabelSelector.from_json(topology), ALL)

@@ -1,0 +1,168 @@
+"""One pod, one decision: the node to bind it to, or why there is none and what to do about it.
+
+Pure: the state is looked at, and tried on, but left as it was. Upstream stops looking for feasible nodes when it
+has found enough of them (above 100 nodes, ``percentageOfNodesToScore``), to save time. Here all nodes are looked at
+and scored, which arrays make cheap, so that a pod gets the best node of the whole cluster and not of a sample.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+
+from holokube.base.rng import Rng
+from holokube.kube.types import JsonObject
+from holokube.packing import ClusterState, Diagnosis, PodClass
+from holokube.packing.arrays import BoolArray, IntArray, RowArray
+from holokube.scheduler import messages
+from holokube.scheduler.filtering import Filtering
+from holokube.scheduler.hints import ANY_NODE
+from holokube.scheduler.nominations import Nominations
+from holokube.scheduler.pod_facts import nominated_node_of, priority_of, uid_of
+from holokube.scheduler.preemption import preempt
+
+NO_NODES: Final = frozenset({ANY_NODE})
+Score = Callable[[PodClass, JsonObject, RowArray], IntArray]
+"""One total per row, the larger the better."""
+_REFUSALS_KEPT: Final = 256
+_CLASSES_KEPT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """The pod goes to a node."""
+
+    row: int
+    node_name: str
+    cls: PodClass
+    feasible: int
+    """How many nodes could have taken it, as far as it was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The pod fits nowhere now."""
+
+    message: str
+    plugins: frozenset[str]
+    """The filters that stood against it; a name of none of them if there was no node at all."""
+    cls: PodClass
+    nominate: str | None = None
+    """The node to promise to it, empty to take a promise back, None to leave that as it is."""
+    victims: tuple[JsonObject, ...] = ()
+    """The pods that must leave the promised node."""
+
+
+Decision = Bind | Refuse
+
+
+class Cycle:
+    """Decides for the pods of one profile."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        nominations: Nominations,
+        score: Score,
+        rng: Rng,
+        *,
+        disabled_filters: frozenset[str] = frozenset(),
+        budgets: Callable[[], Iterable[JsonObject]] = tuple,
+        preempts: bool = True,
+    ) -> None:
+        self._state = state
+        self._nominations = nominations
+        self._filtering = Filtering(state, nominations, disabled_filters)
+        self._score = score
+        self._rng = rng
+        self._budgets = budgets
+        self._preempts = preempts
+        self._feasible: OrderedDict[PodClass, tuple[BoolArray, RowArray]] = OrderedDict()
+        self._refusals: OrderedDict[Hashable, tuple[Hashable, Refuse]] = OrderedDict()
+
+    def decide(self, pod: JsonObject, now: datetime) -> Decision:
+        """Where a pod goes."""
+        state, filtering = self._state, self._filtering
+        rivals = filtering.rivals(pod)
+        cls = filtering.class_of(pod, rivals)
+        if not state.node_names:
+            return Refuse(messages.NO_NODES, NO_NODES, cls, nominate="")
+        promised = nominated_node_of(pod) or self._nominations.node_for(uid_of(pod))
+        kind = None if promised else (cls, priority_of(pod), pod["spec"].get("preemptionPolicy"))
+        known = self._refusals.get(kind) if kind is not None else None
+        if known is not None and known[0] == self._stamp():
+            return known[1]
+        if promised:
+            row = state.node_names.get(promised)
+            if row is not None and filtering.fits(cls, row, rivals.get(row, ())):
+                return Bind(row, promised, cls, 1)
+        rows = self._rows(cls, filtering.feasible(cls, rivals))
+        if len(rows):
+            row = self._choose(cls, pod, rows)
+            return Bind(row, state.name_of(row), cls, len(rows))
+        refusal = self._refuse(pod, cls, rivals, now)
+        if kind is not None and not refusal.victims:
+            self._remember(kind, refusal)
+        return refusal
+
+    def _rows(self, cls: PodClass, mask: BoolArray) -> RowArray:
+        """The rows of a mask. A mask that did not change is the same array, and so are its rows."""
+        known = self._feasible.get(cls)
+        if known is not None and known[0] is mask:
+            return known[1]
+        rows: RowArray = np.flatnonzero(mask)
+        self._feasible[cls] = mask, rows
+        if len(self._feasible) > _CLASSES_KEPT:
+            self._feasible.popitem(last=False)
+        return rows
+
+    def forget_refusals(self) -> None:
+        """Something changed that the state does not number."""
+        self._refusals.clear()
+
+    def _choose(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> int:
+        """The row with the highest score; among several, any with the same chance."""
+        if len(rows) == 1:
+            return int(rows[0])
+        totals = self._score(cls, pod, rows)
+        best = np.flatnonzero(totals == totals.max())
+        return int(rows[best[self._rng.randrange(len(best)) if len(best) > 1 else 0]])
+
+    def _refuse(
+        self, pod: JsonObject, cls: PodClass, rivals: Mapping[int, Sequence[JsonObject]], now: datetime
+    ) -> Refuse:
+        state, diagnosis = self._state, self._filtering.diagnose(cls, rivals)
+        plugins = frozenset(diagnosis.plugins)
+        if diagnosis.refusal or not self._preempts:
+            return Refuse(self._message(diagnosis, None), plugins, cls)
+        outcome = preempt(self._filtering, pod, cls, diagnosis, rivals, self._budgets(), now, self._rng)
+        chosen = outcome.candidate
+        if chosen is None:
+            nominate = None if outcome.keeps_nomination else ""
+            return Refuse(self._message(diagnosis, outcome.message), plugins, cls, nominate)
+        message = messages.fit_error(len(state.node_names), diagnosis.reasons)
+        return Refuse(message, plugins, cls, state.name_of(chosen.row), chosen.victims)
+
+    def _message(self, diagnosis: Diagnosis, preemption: str | None) -> str:
+        after = messages.attempts_to_make_room(diagnosis.refusal, preemption)
+        return messages.fit_error(
+            len(self._state.node_names), diagnosis.reasons, refusal=diagnosis.refusal, after=after
+        )
+
+    def _remember(self, kind: Hashable, refusal: Refuse) -> None:
+        """Pods of one class fare alike as long as nothing changes; a deployment that does not fit has many."""
+        self._refusals[kind] = (self._stamp(), refusal)
+        self._refusals.move_to_end(kind)
+        if len(self._refusals) > _REFUSALS_KEPT:
+            self._refusals.popitem(last=False)
+
+    def _stamp(self) -> Hashable:
+        state = self._state
+        return (
+            state.node_journal.end, state.usage_journal.end, state.volumes.version, self._nominations.version,
+        )  # fmt: skip

@@ -1,0 +1,232 @@
+"""Keeps the scheduler's picture true: what informers see goes into the state, and wakes the pods that it may help.
+
+A pod for which a node was chosen is in the state at once, as *assumed*, long before the API server says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from typing import Any, Final
+
+from holokube.client.informer import EventType
+from holokube.kube.types import JsonObject
+from holokube.packing import ClusterState
+from holokube.packing.nodes import labels_of
+from holokube.packing.podclass import requests_nonzero_of, requests_of
+from holokube.scheduler.cluster_events import (
+    Change,
+    ClusterEvent,
+    assigned_pod_events,
+    may_request_other,
+    node_events,
+    storage_event,
+)
+from holokube.scheduler.pod_facts import (
+    is_being_deleted,
+    is_finished,
+    key_of,
+    node_of,
+    nominated_node_of,
+    priority_of,
+    scheduler_of,
+    uid_of,
+)
+from holokube.scheduler.queue import SchedulingQueue
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+
+
+class _Standing(Enum):
+    ASSIGNED = "assigned"
+    PENDING = "pending"
+    NONE = "none"
+
+
+class Observer:
+    """``wake`` is called when there may be something to do; ``now_s`` tells the time."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        queue: SchedulingQueue,
+        schedulers: Collection[str],
+        *,
+        now_s: Callable[[], float],
+        wake: Callable[[], object],
+        on_claim: Callable[[JsonObject], object] = lambda _claim: None,
+        on_namespace: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self._schedulers = frozenset(schedulers)
+        self._now_s = now_s
+        self._wake = wake
+        self._on_claim = on_claim
+        self._on_namespace = on_namespace
+        self._assumed: dict[str, JsonObject] = {}
+        self._assumed_storage: dict[tuple[str, str], JsonObject] = {}
+
+    # Assumptions
+
+    def is_assumed(self, pod: JsonObject) -> bool:
+        """Whether a node was chosen for this very pod, and the API server has not confirmed it yet."""
+        assumed = self._assumed.get(key_of(pod))
+        return assumed is not None and uid_of(assumed) == uid_of(pod)
+
+    def assume(self, pod: JsonObject, row: int) -> None:
+        """A node was chosen for a pod."""
+        key = self._state.assume_pod(pod, row)
+        self._assumed[key] = pod
+
+    def forget(self, pod: JsonObject) -> bool:
+        """The pod did not get its node after all; False if nothing was assumed of it any more."""
+        if not self.is_assumed(pod):
+            return False
+        del self._assumed[key_of(pod)]
+        self._state.remove_pod(key_of(pod))
+        self._move(ClusterEvent(Change.POD_DELETED, pod, None))
+        return True
+
+    def assume_storage(self, will_be: JsonObject, is_: JsonObject) -> None:
+        """A volume or claim is about to change; until it does, it is taken to have."""
+        self._assumed_storage[(is_["kind"], key_of(is_))] = is_
+        self._state.put_storage(will_be)
+
+    def forget_storage(self, is_: JsonObject) -> None:
+        """It did not change after all."""
+        found = self._assumed_storage.pop((is_["kind"], key_of(is_)), None)
+        if found is not None:
+            self._state.put_storage(found)
+
+    # What informers see
+
+    def on_node(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        del type
+        if new is None:
+            assert old is not None, "what is deleted was there"
+            self._state.remove_node(old["metadata"]["name"])
+            self._move(ClusterEvent(Change.NODE_DELETED, old, None))
+            return
+        self._state.add_node(new)
+        events = node_events(old, new) if old is not None else [ClusterEvent(Change.NODE_ADDED, None, new)]
+        for event in events:
+            self._move(event)
+
+    def on_namespace(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        del type
+        obj = new if new is not None else old
+        assert obj is not None, "an event is about an object"
+        if old is not None and new is not None and labels_of(old) == labels_of(new):
+            return
+        self._state.set_namespace(obj["metadata"]["name"], None if new is None else labels_of(new))
+        self._on_namespace()
+        if new is not None:
+            self._move(ClusterEvent(Change.NAMESPACE_LABELS, old, new))
+
+    def on_storage(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        del type
+        obj = new if new is not None else old
+        assert obj is not None, "an event is about an object"
+        self._assumed_storage.pop((obj["kind"], key_of(obj)), None)
+        if new is None:
+            self._state.remove_storage(obj)
+        else:
+            self._state.put_storage(new)
+        event = storage_event(old, new)
+        if event is not None:
+            self._move(event)
+        if obj["kind"] == "PersistentVolumeClaim":
+            self._on_claim(obj)
+
+    def on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        del type
+        before, after = self._standing(old), self._standing(new)
+        if after is _Standing.ASSIGNED:
+            assert new is not None, "a pod with a node is there"
+            self._assigned(old, new, before)
+        elif after is _Standing.PENDING:
+            assert new is not None, "a pod that waits is there"
+            self._pending(old, new, before)
+        elif before is not _Standing.NONE:
+            assert old is not None, "a pod that went was there"
+            self._gone(old, before)
+
+    def _standing(self, pod: JsonObject | None) -> _Standing:
+        if pod is None or is_finished(pod):
+            return _Standing.NONE
+        if node_of(pod):
+            return _Standing.ASSIGNED
+        return _Standing.PENDING if scheduler_of(pod) in self._schedulers else _Standing.NONE
+
+    def _assigned(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
+        key = key_of(new)
+        self._assumed.pop(key, None)
+        placed = self._state.pod(key)
+        if placed is not None and placed.pod is not None and _takes_the_same(placed.pod, placed.node_name, new):
+            placed.pod = new
+        else:
+            self._state.add_pod(new)
+        if before is _Standing.ASSIGNED:
+            assert old is not None, "a pod with a node was there"
+            for event in assigned_pod_events(old, new):
+                self._move(event)
+            return
+        self._queue.remove(key)
+        self._move(ClusterEvent(Change.POD_ADDED, None, new))
+
+    def _pending(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
+        if self.is_assumed(new):
+            queued = self._queue.get(key_of(new))
+            if queued is not None:
+                # Should it come back to the queue, it must come as it is now.
+                queued.pod = new
+            if is_being_deleted(new):
+                self._queue.remove(key_of(new))
+                self.forget(new)
+            return
+        if old is not None and before is _Standing.ASSIGNED:
+            # Only a cluster that was set back to an older state takes a node away from a pod.
+            self._gone(old, before)
+        if old is None or before is not _Standing.PENDING:
+            self._queue.add(new, self._now_s())
+            self._wake()
+            return
+        self._queue.update(old, new, self._now_s())
+        self._wake()
+        promised = nominated_node_of(old)
+        if promised and promised != nominated_node_of(new):
+            self._move(ClusterEvent(Change.POD_DELETED, old, None), priority_max=priority_of(old))
+
+    def _gone(self, old: JsonObject, before: _Standing) -> None:
+        key = key_of(old)
+        if before is _Standing.ASSIGNED:
+            if self._state.pod(key) is not None:
+                self._state.remove_pod(key)
+            self._move(ClusterEvent(Change.POD_DELETED, old, None))
+            return
+        self._queue.remove(key)
+        if not self.forget(old) and nominated_node_of(old):
+            self._move(ClusterEvent(Change.POD_DELETED, old, None), priority_max=priority_of(old))
+
+    def _move(self, event: ClusterEvent, *, priority_max: int | None = None) -> None:
+        if self._queue.move(event, self._now_s(), priority_max=priority_max):
+            self._wake()
+
+
+def _takes_the_same(old: JsonObject, node_name: str, new: JsonObject) -> bool:
+    """Whether a pod's new state means the same to all filters as the one it is in the state with."""
+    if node_of(new) != node_name or labels_of(old) != labels_of(new):
+        return False
+    if is_being_deleted(old) != is_being_deleted(new):
+        return False
+    if not node_of(old):
+        old = {**old, "spec": {**old["spec"], "nodeName": node_name}}
+    if not may_request_other(old, new):
+        return True
+    # A kubelet that reports the resources it was asked for changes nothing.
+    return bool(
+        old["spec"] == new["spec"]
+        and requests_of(old, use_status=True) == requests_of(new, use_status=True)
+        and requests_nonzero_of(old, use_status=True) == requests_nonzero_of(new, use_status=True)
+    )

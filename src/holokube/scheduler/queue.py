@@ -1,0 +1,390 @@
+"""The pods that wait for a node: those whose turn it is, those that back off, and those that nothing would help.
+
+Pure: the time comes with every call. Pods leave ``pop`` in the order of their priority, then of their age. A pod
+that filters refused waits until an event may help it (``hints``), then until its backoff is over, but not longer
+than there are other pods to try. After five minutes it is tried again in any case.
+
+Pods that were refused alike, copies of one template mostly, are woken one by one: the first is tried, and as long as
+that brings anything new the next one follows. If it is refused just as before, so would be the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappop, heappush
+from typing import Final
+
+from holokube.kube.types import JsonObject
+from holokube.packing.podclass import PodClass
+from holokube.scheduler.cluster_events import ClusterEvent, own_events
+from holokube.scheduler.hints import concerns, may_help
+from holokube.scheduler.nominations import Nominations
+from holokube.scheduler.pod_facts import is_gated, key_of, nominated_node_of, priority_of, uid_of
+
+FIRST_BACKOFF_S: Final = 1.0
+LONGEST_BACKOFF_S: Final = 10.0
+LONGEST_WAIT_S: Final = 300.0
+_WINDOW_S: Final = 1.0
+"""Backoffs end together at whole seconds, so that among pods of one second the more important goes first."""
+
+
+class Place(Enum):
+    """Where a pod is."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    ERROR_BACKOFF = "error backoff"
+    """As BACKOFF, but waited for to the end: the trouble was not the pod's, and trying at once would not help."""
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    IN_FLIGHT = "in flight"
+    GONE = "gone"
+
+
+_MOST_DOUBLINGS: Final = 60
+
+
+@dataclass(slots=True, eq=False)
+class QueuedPod:
+    """A pod and the history of its tries."""
+
+    pod: JsonObject
+    key: str
+    priority: int
+    number: int
+    """Earlier pods have smaller numbers."""
+    since_s: float
+    """When it came, or was refused last."""
+    place: Place = Place.GONE
+    attempts: int = 0
+    refusals: int = 0
+    errors: int = 0
+    """In a row."""
+    plugins: frozenset[str] = frozenset()
+    """The filters that refused it last."""
+    cls: PodClass | None = None
+    """Its class when it was refused last."""
+    group: _Group | None = None
+    """Those that were refused alike, while it waits among them."""
+    leads: _Group | None = None
+    """Those that were refused alike, while it is the one to try for them."""
+    ticket: int = 0
+    """The one entry of a heap that stands for it; others are leftovers."""
+    is_held: bool = False
+    was_woken: bool = False
+    """While it was held."""
+    said: object = None
+    """What was last written into its status; for the one who writes."""
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Pods that were refused by the same filters for the same reasons: what helps one may help all."""
+
+    key: Hashable
+    plugins: frozenset[str]
+    cls: PodClass
+    priority: int
+    pods: dict[str, QueuedPod] = field(default_factory=dict)
+
+
+class SchedulingQueue:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        first_backoff_s: float = FIRST_BACKOFF_S,
+        longest_backoff_s: float = LONGEST_BACKOFF_S,
+        longest_wait_s: float = LONGEST_WAIT_S,
+    ) -> None:
+        self._first_backoff_s = first_backoff_s
+        self._longest_backoff_s = longest_backoff_s
+        self._longest_wait_s = longest_wait_s
+        self.nominations = Nominations()
+        self._pods: dict[str, QueuedPod] = {}
+        self._active: list[tuple[int, float, int, int, QueuedPod]] = []
+        self._backoff: list[tuple[float, int, float, int, int, QueuedPod]] = []
+        self._errors: list[tuple[float, int, int, QueuedPod]] = []
+        self._unschedulable: dict[str, QueuedPod] = {}
+        self._groups: dict[frozenset[str], dict[Hashable, _Group]] = {}
+        """The same pods by who refused them, and how."""
+        self._held: set[str] = set()
+        self._numbers = 0
+        self._tickets = 0
+
+    # Pods come, change and go
+
+    def get(self, key: str) -> QueuedPod | None:
+        """A pod that is in the queue, or popped and not done."""
+        return self._pods.get(key)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def counts(self) -> Mapping[Place, int]:
+        """How many pods are where."""
+        found = dict.fromkeys(Place, 0)
+        for queued in self._pods.values():
+            found[queued.place] += 1
+        return found
+
+    def add(self, pod: JsonObject, now_s: float) -> None:
+        """A pod without a node appeared."""
+        key = key_of(pod)
+        present = self._pods.get(key)
+        if present is not None:
+            if uid_of(present.pod) == uid_of(pod):
+                self.update(present.pod, pod, now_s)
+                return
+            self.remove(key)
+        self._numbers += 1
+        queued = QueuedPod(pod, key, priority_of(pod), self._numbers, now_s)
+        self._pods[key] = queued
+        self.nominations.put(pod, nominated_node_of(pod))
+        self._activate(queued)
+
+    def update(self, old: JsonObject, new: JsonObject, now_s: float) -> None:
+        """A pod without a node changed; if it waits, it is tried again only if that may help it."""
+        queued = self._pods.get(key_of(new))
+        if queued is None or uid_of(queued.pod) != uid_of(new):
+            self.add(new, now_s)
+            return
+        queued.pod, queued.priority = new, priority_of(new)
+        self.nominations.take_over(old, new)
+        if queued.place is Place.GATED:
+            if not is_gated(new):
+                self._activate(queued)
+        elif queued.place is Place.UNSCHEDULABLE:
+            cls = queued.cls
+            for event in own_events(old, new):
+                if cls is not None and may_help(event, queued.plugins, cls):
+                    self._wake(queued, now_s)
+                    return
+
+    def remove(self, key: str) -> QueuedPod | None:
+        """A pod is gone, or has a node."""
+        queued = self._pods.pop(key, None)
+        if queued is not None:
+            self._leave(queued, Place.GONE)
+            self._held.discard(key)
+            self.nominations.remove(uid_of(queued.pod))
+            self._follow(queued, queued.since_s)
+        return queued
+
+    # Tries
+
+    def pop(self, now_s: float) -> QueuedPod | None:
+        """The pod whose turn it is; None if there is none. It stays known until ``done`` or a refusal."""
+        self._end_backoffs(now_s)
+        queued = self._first_active()
+        while queued is None and self._backoff:
+            *_, ticket, candidate = heappop(self._backoff)
+            if candidate.ticket == ticket:
+                queued = candidate
+        if queued is not None:
+            self._leave(queued, Place.IN_FLIGHT)
+            queued.attempts += 1
+        return queued
+
+    def _first_active(self) -> QueuedPod | None:
+        while self._active:
+            *_, ticket, queued = heappop(self._active)
+            if queued.ticket == ticket:
+                return queued
+        return None
+
+    def done(self, queued: QueuedPod) -> None:
+        """A popped pod needs no more tries."""
+        if self._pods.get(queued.key) is queued:
+            self.remove(queued.key)
+
+    def assumed(self, queued: QueuedPod, now_s: float) -> None:
+        """A popped pod has found a node, and is being bound."""
+        self._follow(queued, now_s)
+
+    def refused(
+        self, queued: QueuedPod, plugins: frozenset[str], cls: PodClass, now_s: float, *, how: Hashable = None
+    ) -> None:
+        """Filters refused a popped pod: it waits for an event that helps.
+
+        Pods of one class and priority that were refused in the same way, ``how``, are taken to fare alike.
+        """
+        if self._pods.get(queued.key) is not queued:
+            return
+        if not plugins:
+            self.failed(queued, now_s)
+            return
+        queued.plugins, queued.cls, queued.since_s = plugins, cls, now_s
+        queued.refusals += 1
+        queued.errors = 0
+        self._leave(queued, Place.UNSCHEDULABLE)
+        self._unschedulable[queued.key] = queued
+        key = (cls, queued.priority, how)
+        groups = self._groups.setdefault(plugins, {})
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(key, plugins, cls, queued.priority)
+        group.pods[queued.key] = queued
+        queued.group = group
+        if queued.leads is group:
+            queued.leads = None
+        self._follow(queued, now_s)
+
+    def failed(self, queued: QueuedPod, now_s: float) -> None:
+        """A popped pod could not be bound: it backs off and is tried again."""
+        if self._pods.get(queued.key) is not queued:
+            return
+        queued.plugins, queued.cls, queued.since_s = frozenset(), None, now_s
+        queued.errors += 1
+        self._leave(queued, Place.ERROR_BACKOFF)
+        heappush(self._errors, (self._backoff_end_s(queued), queued.number, self._ticket(queued), queued))
+        self._follow(queued, now_s)
+
+    def hold(self, key: str) -> None:
+        """Do not try a waiting pod, whatever happens, until it is released."""
+        queued = self._pods.get(key)
+        if queued is not None:
+            queued.is_held, queued.was_woken = True, False
+            self._held.add(key)
+
+    def release(self, key: str, now_s: float, *, try_again: bool = False) -> None:
+        """End a hold; what happened meanwhile counts now."""
+        queued = self._pods.get(key)
+        if queued is None or not queued.is_held:
+            return
+        queued.is_held = False
+        self._held.discard(key)
+        if queued.place is Place.UNSCHEDULABLE and (queued.was_woken or try_again):
+            self._wake(queued, now_s)
+
+    # Events
+
+    def move(self, event: ClusterEvent, now_s: float, *, priority_max: int | None = None) -> int:
+        """Wake the pods that an event may help, or only those up to a priority; returns how many."""
+        woken = 0
+        for plugins in [plugins for plugins in self._groups if concerns(event, plugins)]:
+            for group in list(self._groups[plugins].values()):
+                if (priority_max is None or group.priority <= priority_max) and may_help(event, plugins, group.cls):
+                    woken += self._wake_group(group, now_s)
+        return woken
+
+    def flush(self, now_s: float) -> int:
+        """Wake the pods that have waited for five minutes; returns for how many groups one is tried."""
+        groups: dict[_Group, None] = {}
+        for queued in list(self._unschedulable.values()):
+            # The same sum as in next_due_s, so that what is due there is due here to the last bit.
+            if now_s < queued.since_s + self._longest_wait_s:
+                break
+            assert queued.group is not None, "a pod waits in a group"
+            groups[queued.group] = None
+            # It has its turn now, through the one that is tried for the group.
+            queued.since_s = now_s
+            self._unschedulable[queued.key] = self._unschedulable.pop(queued.key)
+        return sum(self._wake_group(group, now_s) for group in groups)
+
+    def next_due_s(self, now_s: float) -> float | None:
+        """When ``pop`` or ``flush`` may have something new to say without any event; None for never."""
+        self._drop_leftovers()
+        if self._active or self._backoff:
+            return now_s
+        due = []
+        if self._errors:
+            due.append(self._errors[0][0] + _WINDOW_S)
+        if self._unschedulable:
+            due.append(next(iter(self._unschedulable.values())).since_s + self._longest_wait_s)
+        return min(due, default=None)
+
+    # Inside
+
+    def _wake_group(self, group: _Group, now_s: float) -> int:
+        """Try one for all of a group; returns whether there is one to try."""
+        for key in self._held:
+            if key in group.pods:
+                group.pods[key].was_woken = True
+        for queued in group.pods.values():
+            if not queued.is_held:
+                self._wake(queued, now_s)
+                queued.leads = group
+                return 1
+        return 0
+
+    def _follow(self, queued: QueuedPod, now_s: float) -> None:
+        """A pod that was tried for others brought something new: try the next of them."""
+        group, queued.leads = queued.leads, None
+        if group is not None and group.pods:
+            self._wake_group(group, now_s)
+
+    def _activate(self, queued: QueuedPod) -> None:
+        if is_gated(queued.pod):
+            self._leave(queued, Place.GATED)
+            return
+        self._leave(queued, Place.ACTIVE)
+        entry = (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
+        heappush(self._active, entry)
+
+    def _wake(self, queued: QueuedPod, now_s: float) -> None:
+        if queued.is_held:
+            queued.was_woken = True
+            return
+        end_s = self._backoff_end_s(queued)
+        if end_s < _window(now_s):
+            self._activate(queued)
+            return
+        self._leave(queued, Place.BACKOFF)
+        entry = (end_s, -queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
+        heappush(self._backoff, entry)
+
+    def _end_backoffs(self, now_s: float) -> None:
+        window_s = _window(now_s)
+        while self._backoff and self._backoff[0][0] < window_s:
+            *_, ticket, queued = heappop(self._backoff)
+            if queued.ticket == ticket:
+                self._activate(queued)
+        while self._errors and self._errors[0][0] < window_s:
+            *_, ticket, queued = heappop(self._errors)
+            if queued.ticket == ticket:
+                self._activate(queued)
+
+    def _backoff_end_s(self, queued: QueuedPod) -> float:
+        count = queued.errors or queued.refusals
+        if not count:
+            return -math.inf
+        doublings = min(count - 1, _MOST_DOUBLINGS)
+        return _window(queued.since_s + min(self._first_backoff_s * 2.0**doublings, self._longest_backoff_s))
+
+    def _leave(self, queued: QueuedPod, place: Place) -> None:
+        """Take a pod out of where it is; an entry that a heap still has is void."""
+        if queued.place is Place.UNSCHEDULABLE:
+            del self._unschedulable[queued.key]
+            group, queued.group = queued.group, None
+            assert group is not None, "a pod waits in a group"
+            del group.pods[queued.key]
+            if not group.pods:
+                groups = self._groups[group.plugins]
+                del groups[group.key]
+                if not groups:
+                    del self._groups[group.plugins]
+        queued.place = place
+        queued.ticket = 0
+
+    def _ticket(self, queued: QueuedPod) -> int:
+        self._tickets += 1
+        queued.ticket = self._tickets
+        return self._tickets
+
+    def _drop_leftovers(self) -> None:
+        while self._active and self._active[0][-1].ticket != self._active[0][-2]:
+            heappop(self._active)
+        while self._backoff and self._backoff[0][-1].ticket != self._backoff[0][-2]:
+            heappop(self._backoff)
+        while self._errors and self._errors[0][-1].ticket != self._errors[0][-2]:
+            heappop(self._errors)
+
+
+def _window(time_s: float) -> float:
+    return math.floor(time_s / _WINDOW_S) * _WINDOW_S
+

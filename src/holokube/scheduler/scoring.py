@@ -1,0 +1,160 @@
+"""The total score of each node for a pod, with what did not change since the last pod of its kind remembered.
+
+Scores fall into three groups. How full a node is, and how balanced, is a matter of what the node has and what the
+pod requests, so the answer is kept by just that: many nodes are alike, and a pod that came is known before it comes
+a second time. What nodes are, their taints, labels and images, changes rarely: those scores are kept for a class as
+long as the nodes, and the choice of feasible ones, stay the same. Where other pods are is asked each time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import numpy as np
+
+from holokube.kube.types import JsonObject
+from holokube.packing import ClusterState, PodClass
+from holokube.packing.arrays import IntArray, RowArray
+from holokube.scheduler.default_spread import SelectorOf
+from holokube.scheduler.scores import total_scores
+from holokube.scheduler.scores.profile import ScoreProfile
+
+_KEPT: Final = 256
+_ROWS_KEPT: Final = 100_000
+_FEW_ROWS: Final = 8
+"""Above, computing for all rows at once is cheaper than looking each up."""
+_V = TypeVar("_V")
+
+
+@dataclass(slots=True)
+class _Fill:
+    """What nodes get for their room alone, by row, and by what a row has and holds."""
+
+    totals: IntArray
+    node_at: int
+    usage_at: int
+    by_content: dict[bytes, int]
+
+
+@dataclass(slots=True)
+class _Kind:
+    """What feasible nodes get for what they are."""
+
+    rows: RowArray
+    nodes_at: tuple[int, int]
+    totals: IntArray
+
+
+class Scoring:
+    """Scores nodes of a state by the weights of a profile."""
+
+    def __init__(
+        self, state: ClusterState, profile: ScoreProfile, selector_of: SelectorOf, *, reuse: bool = True
+    ) -> None:
+        self._state = state
+        self._selector_of = selector_of
+        self._reuse = reuse
+        self._all = profile
+        nothing = replace(
+            profile, node_resources_fit=0, node_resources_balanced_allocation=0, image_locality=0, taint_toleration=0,
+            node_affinity=0, inter_pod_affinity=0, pod_topology_spread=0,
+        )  # fmt: skip
+        self._of_fill = replace(
+            nothing,
+            node_resources_fit=profile.node_resources_fit,
+            node_resources_balanced_allocation=profile.node_resources_balanced_allocation,
+        )
+        self._of_kind = replace(
+            nothing,
+            taint_toleration=profile.taint_toleration,
+            node_affinity=profile.node_affinity,
+            image_locality=profile.image_locality,
+        )
+        self._of_pods = replace(
+            nothing, inter_pod_affinity=profile.inter_pod_affinity, pod_topology_spread=profile.pod_topology_spread
+        )
+        self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
+        self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
+
+    def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+        """One total per row. The same array of rows twice means that the same nodes are feasible."""
+        state, selector = self._state, self._selector_of(pod)
+        if not self._reuse:
+            return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
+        totals = self._fill_totals(cls, pod)[rows] + self._kind_totals(cls, pod, rows)
+        return totals + total_scores(state, cls, pod, rows, self._of_pods, default_selector=selector)
+
+    def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
+        state = self._state
+        key = (tuple(cls.requests.items()), cls.requests_nonzero, cls.requests_scored)
+        kept = _kept(self._fills, key) or _keep(
+            self._fills, key, _Fill(np.zeros(0, dtype=np.int64), -1, -1, {})
+        )
+        by_node = state.node_journal.since(kept.node_at) if kept.node_at >= 0 else None
+        by_usage = state.usage_journal.since(kept.usage_at) if kept.usage_at >= 0 else None
+        kept.node_at, kept.usage_at = state.node_journal.end, state.usage_journal.end
+        if by_node is None or by_usage is None or len(kept.totals) != state.nodes.capacity:
+            kept.totals = total_scores(state, cls, pod, state.nodes.row_numbers, self._of_fill)
+            return kept.totals
+        changed = np.union1d(by_node, by_usage) if len(by_node) else by_usage
+        if len(changed):
+            self._refresh_fill(kept, cls, pod, changed)
+        return kept.totals
+
+    def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: RowArray) -> None:
+        nodes = self._state.nodes
+        if len(changed) > _FEW_ROWS:
+            kept.totals[changed] = total_scores(self._state, cls, pod, changed, self._of_fill)
+            return
+        unknown: list[tuple[int, bytes]] = []
+        for row in changed.tolist():
+            content = nodes.allocatable[row].tobytes() + nodes.used[row].tobytes() + nodes.used_nonzero[row].tobytes()
+            total = kept.by_content.get(content)
+            if total is None:
+                unknown.append((row, content))
+            else:
+                kept.totals[row] = total
+        if unknown:
+            rows = np.array([row for row, _ in unknown], dtype=np.intp)
+            totals = total_scores(self._state, cls, pod, rows, self._of_fill)
+            kept.totals[rows] = totals
+            if len(kept.by_content) > _ROWS_KEPT:
+                kept.by_content.clear()
+            for (_, content), total in zip(unknown, totals.tolist(), strict=True):
+                kept.by_content[content] = total
+
+    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+        nodes_at = self._state.node_journal.end, self._state.nodes.images.version
+        key = cls, _images(pod["spec"])
+        kept = _kept(self._kinds, key)
+        if kept is None or kept.rows is not rows or kept.nodes_at != nodes_at:
+            totals = total_scores(self._state, cls, pod, rows, self._of_kind)
+            kept = _keep(self._kinds, key, _Kind(rows, nodes_at, totals))
+        return kept.totals
+
+
+def _images(spec: JsonObject) -> Hashable:
+    """What a pod wants to run, which its class does not say."""
+    volumes = spec.get("volumes") or ()
+    return (
+        tuple([container.get("image") for container in spec.get("containers") or ()]),
+        tuple([container.get("image") for container in spec.get("initContainers") or ()]),
+        tuple([(volume["image"] or {}).get("reference") for volume in volumes if "image" in volume]),
+    )
+
+
+def _kept(memory: OrderedDict[Hashable, _V], key: Hashable) -> _V | None:
+    found = memory.get(key)
+    if found is not None:
+        memory.move_to_end(key)
+    return found
+
+
+def _keep(memory: OrderedDict[Hashable, _V], key: Hashable, value: _V) -> _V:
+    memory[key] = value
+    if len(memory) > _KEPT:
+        memory.popitem(last=False)
+    return value

@@ -1,0 +1,68 @@
+"""A few tasks that do all the writing, so that no pod needs a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+Job = Callable[[], Awaitable[None]]
+
+WORKERS: Final = 32
+BACKLOG_MAX: Final = 1024
+
+
+class Workers:
+    """Jobs of one key run one after the other, in order; those of different keys at the same time."""
+
+    def __init__(self, count: int = WORKERS, *, backlog_max: int = BACKLOG_MAX) -> None:
+        self._count = count
+        self._backlog_max = backlog_max
+        self._jobs: dict[str, deque[Job]] = {}
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        self._backlog = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    @property
+    def backlog(self) -> int:
+        """How many jobs are not finished."""
+        return self._backlog
+
+    def submit(self, key: str, job: Job) -> None:
+        """Has a job done soon."""
+        self._backlog += 1
+        if self._backlog >= self._backlog_max:
+            self._room.clear()
+        waiting = self._jobs.get(key)
+        if waiting is not None:
+            waiting.append(job)
+            return
+        self._jobs[key] = deque((job,))
+        self._ready.put_nowait(key)
+
+    async def room(self) -> None:
+        """Returns when the backlog is not too long."""
+        await self._room.wait()
+
+    async def run(self) -> None:
+        """Works until cancelled; an error that a job lets out ends everything."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._count):
+                group.create_task(self._worker(), name=f"scheduler worker {number}")
+
+    async def _worker(self) -> None:
+        while True:
+            key = await self._ready.get()
+            jobs = self._jobs[key]
+            try:
+                await jobs.popleft()()
+            finally:
+                self._backlog -= 1
+                if self._backlog < self._backlog_max:
+                    self._room.set()
+            if jobs:
+                self._ready.put_nowait(key)
+            else:
+                del self._jobs[key]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from holokube.client.cache import Cache
+from holokube.scheduler.default_spread import DefaultSpread
+from tests.builders import JsonObject
+from tests.scheduler.objects import waiting
+
+
+def owned(kind: str, name: str) -> JsonObject:
+    pod = waiting("p", labels={"app": "x", "hash": "1"})
+    pod["metadata"]["ownerReferences"] = [{"kind": kind, "name": name, "uid": name, "controller": True}]
+    return pod
+
+
+def world() -> tuple[DefaultSpread, Cache, Cache]:
+    services, sets = Cache(), Cache()
+    return DefaultSpread(services, {"ReplicaSet": sets}), services, sets
+
+
+def put(cache: Cache, kind: str, name: str, selector: JsonObject, namespace: str = "default") -> None:
+    obj = {"kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}
+    cache.put(f"{namespace}/{name}", obj)
+
+
+def test_services_and_owners_select_pods() -> None:
+    spread, services, sets = world()
+    put(services, "Service", "s", {"app": "x"})
+    put(services, "Service", "elsewhere", {"hash": "1"}, "other")
+    put(services, "Service", "stranger", {"app": "y"})
+    put(sets, "ReplicaSet", "rs", {"matchLabels": {"hash": "1"}})
+    assert str(spread.selector_of(owned("ReplicaSet", "rs"))) == "app=x,hash=1"
+    assert str(spread.selector_of(owned("Job", "j"))) == "app=x"
+
+
+def test_answers_are_kept_until_they_are_forgotten() -> None:
+    spread, services, _ = world()
+    assert spread.selector_of(owned("Job", "j")) is None
+    put(services, "Service", "s", {"app": "x"})
+    assert spread.selector_of(owned("Job", "j")) is None
+    spread.forget()
+    assert str(spread.selector_of(owned("Job", "j"))) == "app=x"
+
+
+def test_pods_with_constraints_of_their_own_get_no_others() -> None:
+    spread, services, _ = world()
+    put(services, "Service", "s", {"app": "x"})
+    pod = waiting("p", labels={"app": "x"}, topologySpreadConstraints=[{"topologyKey": "zone"}])
+    assert spread.selector_of(pod) is None

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.packing import ClusterState
+from holokube.scheduler.observer import Observer
+from holokube.scheduler.queue import Place, SchedulingQueue
+from tests.builders import JsonObject
+from tests.scheduler.objects import make_node, waiting
+
+
+class World:
+    """An observer with a state and a queue; ``see`` is what an informer of pods would tell."""
+
+    def __init__(self) -> None:
+        self.state, self.queue, self.wakes = ClusterState(), SchedulingQueue(), 0
+        self.observer = Observer(
+            self.state, self.queue, {"default-scheduler"}, now_s=lambda: 0.0, wake=self._woken
+        )
+        self.observer.on_node("ADDED", None, make_node("n"))
+        self.pods: dict[str, JsonObject] = {}
+
+    def _woken(self) -> None:
+        self.wakes += 1
+
+    def see(self, name: str, new: JsonObject | None) -> None:
+        old = self.pods.pop(name, None)
+        if new is not None:
+            self.pods[name] = new
+        if old is not None or new is not None:
+            self.observer.on_pod("MODIFIED", old, new)
+
+    @property
+    def used(self) -> int:
+        return int(self.state.used("cpu")[0])
+
+
+def test_a_pod_goes_from_the_queue_to_its_node_and_away() -> None:
+    world = World()
+    world.see("p", waiting("p", cpu="1"))
+    assert len(world.queue) == 1 and world.used == 0 and world.wakes
+    world.see("p", waiting("p", cpu="1", node="n"))
+    assert len(world.queue) == 0 and world.used == 1000
+    done = {**waiting("p", cpu="1", node="n"), "status": {"phase": "Succeeded"}}
+    world.see("p", done)
+    assert world.used == 0
+    world.see("p", None)
+    assert world.used == 0
+
+
+def test_an_assumption_is_confirmed_by_the_server() -> None:
+    world = World()
+    pod = waiting("p", cpu="1")
+    world.see("p", pod)
+    queued = world.queue.pop(0)
+    assert queued is not None
+    world.observer.assume(pod, 0)
+    world.see("p", waiting("p", cpu="1", labels={"late": "update"}))
+    assert queued.place is Place.IN_FLIGHT and world.used == 1000
+    bound = waiting("p", cpu="1", node="n")
+    world.see("p", bound)
+    placed = world.state.pod("default/p")
+    assert placed is not None and placed.pod is bound and world.used == 1000
+    assert not world.observer.is_assumed(pod) and not world.observer.forget(pod)
+
+
+def test_a_forgotten_assumption_makes_room_for_others() -> None:
+    world = World()
+    pod = waiting("p", cpu="1")
+    world.see("p", pod)
+    queued = world.queue.pop(0)
+    assert queued is not None
+    world.observer.assume(pod, 0)
+    other = waiting("other")
+    world.see("other", other)
+    refused = world.queue.pop(0)
+    assert refused is not None
+    world.queue.refused(refused, frozenset({"NodeResourcesFit"}), world.state.class_of(other), 0)
+    assert world.observer.forget(pod) and world.used == 0
+    assert refused.place is Place.BACKOFF
+
+
+def test_a_pod_deleted_while_it_is_being_bound_is_forgotten() -> None:
+    for end in (None, waiting("p", cpu="1", deleted=True)):
+        world = World()
+        pod = waiting("p", cpu="1")
+        world.see("p", pod)
+        world.queue.pop(0)
+        world.observer.assume(pod, 0)
+        world.see("p", end)
+        assert world.used == 0 and len(world.queue) == 0
+
+
+def test_pods_of_other_schedulers_count_only_once_they_have_a_node() -> None:
+    world = World()
+    world.see("p", waiting("p", cpu="1", schedulerName="other"))
+    assert len(world.queue) == 0
+    world.see("p", waiting("p", cpu="1", schedulerName="other", node="n"))
+    assert world.used == 1000
+
+
+def test_a_status_report_costs_nothing() -> None:
+    world = World()
+    world.see("p", waiting("p", cpu="1", node="n"))
+    before = world.state.usage_journal.end
+    resources = {"requests": {"cpu": "1"}}
+    for status in (
+        {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        {"phase": "Running", "containerStatuses": [{"name": "c", "resources": resources}]},
+    ):
+        world.see("p", {**waiting("p", cpu="1", node="n"), "status": status})
+    assert world.state.usage_journal.end == before
+    larger = {"phase": "Running", "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
+    world.see("p", {**waiting("p", cpu="1", node="n"), "status": larger})
+    assert world.used == 2000, "a container that has not shrunk yet takes what it has"
+
+
+def test_assumed_storage_gives_way_to_what_the_server_says() -> None:
+    world = World()
+    claim: JsonObject = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}, "spec": {}}
+    assumed, newer = {**claim, "spec": {"a": 1}}, {**claim, "spec": {"b": 1}}
+    stored = world.state.volumes.get
+    world.observer.on_storage("ADDED", None, claim)
+    world.observer.assume_storage(assumed, claim)
+    assert stored("PersistentVolumeClaim", "default/c") is assumed
+    world.observer.forget_storage(claim)
+    assert stored("PersistentVolumeClaim", "default/c") is claim
+    world.observer.assume_storage(assumed, claim)
+    world.observer.on_storage("MODIFIED", claim, newer)
+    world.observer.forget_storage(claim)
+    assert stored("PersistentVolumeClaim", "default/c") is newer
+
+
+def _drawn(data: st.DataObject, name: str) -> JsonObject | None:
+    kind = data.draw(st.sampled_from(("gone", "pending", "bound", "bound", "finished", "other", "leaving")))
+    if kind == "gone":
+        return None
+    more: dict[str, Any] = {"node": "n"} if kind in ("bound", "finished", "leaving") else {}
+    if kind == "other":
+        more["schedulerName"] = "other"
+    pod = waiting(name, cpu="1", deleted=kind == "leaving", labels={"l": data.draw(st.sampled_from("ab"))}, **more)
+    if kind == "finished":
+        pod["status"] = {"phase": "Failed"}
+    return pod
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_state_and_queue_are_what_the_pods_seen_last_make_them(data: st.DataObject) -> None:
+    world = World()
+    for _ in range(data.draw(st.integers(1, 20))):
+        name = f"p{data.draw(st.integers(0, 2))}"
+        world.see(name, _drawn(data, name))
+        queued = world.queue.pop(0) if data.draw(st.booleans()) else None
+        if queued is not None:
+            # Taken to be bound, which may be confirmed, undone or overtaken by what is seen next.
+            world.observer.assume(queued.pod, 0)
+            if data.draw(st.booleans()):
+                world.observer.forget(queued.pod)
+                world.queue.failed(queued, 0)
+    there = [pod for pod in world.pods.values() if (pod.get("status") or {}).get("phase") != "Failed"]
+    bound = [pod for pod in there if pod["spec"].get("nodeName")]
+    pending = [pod for pod in there if not pod["spec"].get("nodeName") and not pod["spec"].get("schedulerName")]
+    assumed = [pod for pod in pending if world.observer.is_assumed(pod)]
+    assert world.used == 1000 * (len(bound) + len(assumed))
+    assert all(world.queue.get(f"default/{pod['metadata']['name']}") is not None for pod in pending)
+    assert len(world.queue) == len(pending)
