@@ -166,3 +166,19 @@ def test_a_server_with_the_core_group_alone_is_fine() -> None:
         assert await discovery.find("pods") == PODS
 
     run(test, server)
+
+
+def test_group_versions_that_did_not_answer_are_told_with_the_reason_until_they_do() -> None:
+    server = Serving()
+    broken = "/apis/metrics.k8s.io/v1beta1"
+
+    async def test(discovery: Discovery) -> None:
+        assert discovery.failed == {}
+        assert await discovery.find("pods") == PODS
+        assert discovery.failed == {"metrics.k8s.io/v1beta1": "the server is currently unable"}
+        server.paths[broken] = {"resources": []}
+        discovery.forget()
+        await discovery.all()
+        assert discovery.failed == {}
+
+    run(test, server)

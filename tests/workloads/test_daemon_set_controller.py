@@ -90,6 +90,11 @@ def test_pods_follow_nodes_labels_and_taints() -> None:
         world.pass_time()
         # It does not tolerate the taint, but only NoExecute would send it away.
         assert nodes_of(world) == ["late", "node-1"]
+        # As upstream has it, such a taint is counted when the controller next has something to do.
+        status = world.get(DAEMON_SETS, "agent")["status"]
+        assert (status["desiredNumberScheduled"], status["numberMisscheduled"]) == (2, 0)
+        world.patch(DAEMON_SETS, "agent", {"metadata": {"annotations": {"look": "again"}}})
+        world.pass_time()
         status = world.get(DAEMON_SETS, "agent")["status"]
         assert (status["desiredNumberScheduled"], status["numberMisscheduled"]) == (1, 1)
         world.patch(NODES, "late", {"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}})
@@ -222,3 +227,16 @@ def test_whatever_goes_wrong_every_node_has_one_pod_of_the_last_template(seed: i
         assert nodes_of(world) == ["late", "node-0", "node-1", "node-2", "node-3"]
         assert images(world) == {"agent:3"}
         assert world.get(DAEMON_SETS, "agent")["status"]["numberAvailable"] == 5
+
+
+def test_a_node_that_is_deleted_is_counted_until_its_pod_goes() -> None:
+    with World(BUILDS) as world:
+        world.create(DAEMON_SETS, make())
+        world.pass_time()
+        (lost,) = [p for p in world.pods() if p["spec"]["nodeName"] == "node-0"]
+        world.delete(NODES, "node-0")
+        world.pass_time()
+        assert world.get(DAEMON_SETS, "agent")["status"]["desiredNumberScheduled"] == 3
+        world.delete(PODS, lost["metadata"]["name"], grace_s=0)
+        world.pass_time()
+        assert world.get(DAEMON_SETS, "agent")["status"]["desiredNumberScheduled"] == 2

@@ -178,3 +178,17 @@ def test_every_pod_is_listed_once_whatever_the_network_does(seed: int) -> None:
         (subset,) = home.get(ENDPOINTS, "web")["subsets"]
         assert (len(subset["addresses"]), len(subset["notReadyAddresses"])) == (40, 40)
         assert home.faulty.injected.total() > 5
+
+
+def test_endpoints_carry_the_time_of_the_change_they_were_written_for() -> None:
+    name = "endpoints.kubernetes.io/last-change-trigger-time"
+    with house() as home:
+        made = home.create(SERVICES, service())
+        home.pass_time(10)
+        created = made["metadata"]["creationTimestamp"]
+        for found in (slices(home)[0], home.get(ENDPOINTS, "web")):
+            assert found["metadata"]["annotations"] == {name: created}
+        home.patch(SERVICES, "web", {"metadata": {"labels": {"more": "labels"}}})
+        home.pass_time(1)
+        for found in (slices(home)[0], home.get(ENDPOINTS, "web")):
+            assert "annotations" not in found["metadata"]

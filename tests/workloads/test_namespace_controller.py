@@ -114,7 +114,7 @@ def test_a_discovery_that_fails_holds_the_namespace_and_says_so() -> None:
         home.pass_time(30)
         status, reason, message = conditions(home)["NamespaceDeletionDiscoveryFailure"]
         assert (status, reason) == ("True", "DiscoveryFailed")
-        assert message.endswith("unable to retrieve the complete list of server APIs: batch/v1")
+        assert message.endswith("unable to retrieve the complete list of server APIs: batch/v1: down")
         home.faulty.request = real  # type: ignore[method-assign]  # as above
         home.pass_time(61)
         assert not home.exists(NAMESPACES, "shop")

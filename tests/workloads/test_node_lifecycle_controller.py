@@ -229,3 +229,16 @@ def test_silent_nodes_are_found_whatever_the_network_does(seed: int) -> None:
         for i in range(2):
             assert home.get(PODS, f"p{i}")["metadata"]["deletionTimestamp"]
         assert home.faulty.injected.total() > 5
+
+
+def test_a_pod_that_has_to_go_at_once_is_told_that_its_later_eviction_is_off() -> None:
+    patient = [{"key": "soon", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]
+    with house(ready_node("n1"), running_pod("p", "n1", tolerations=patient)) as home:
+        soon, now = {"key": "soon", "effect": "NoExecute"}, {"key": "now", "effect": "NoExecute"}
+        home.patch(NODES, "n1", {"spec": {"taints": [soon]}})
+        home.pass_time(5)
+        assert home.events("TaintManagerEviction") == []
+        home.patch(NODES, "n1", {"spec": {"taints": [soon, now]}})
+        home.pass_time(5)
+        told = [message for _, _, message in home.events("TaintManagerEviction")]
+        assert sorted(told) == ["Cancelling deletion of Pod default/p", "Marking for deletion Pod default/p"]

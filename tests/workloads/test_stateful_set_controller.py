@@ -68,7 +68,7 @@ def test_pods_start_one_after_the_other_with_names_and_identities() -> None:
             "collisionCount": 0,
         }  # fmt: skip
         assert world.events("SuccessfulCreate") == [
-            f"create Pod db-{n} in StatefulSet db successful" for n in range(3)
+            f"Create Pod db-{n} in StatefulSet db successful" for n in range(3)
         ]
 
 
@@ -93,7 +93,7 @@ def test_scaling_down_goes_from_the_highest_ordinal_one_at_a_time() -> None:
                 seen.append(names(world))
         assert seen[-3:] == [["db-0", "db-1", "db-2"], ["db-0", "db-1"], ["db-0"]]
         assert world.events("SuccessfulDelete") == [
-            f"delete Pod db-{n} in StatefulSet db successful" for n in (3, 2, 1)
+            f"Delete Pod db-{n} in StatefulSet db successful" for n in (3, 2, 1)
         ]
 
 
@@ -175,7 +175,7 @@ def test_every_pod_has_claims_of_its_own_that_outlive_it() -> None:
         assert volume == {"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}
         labels = world.get(PERSISTENT_VOLUME_CLAIMS, "data-db-1")["metadata"]["labels"]
         assert labels == {"app": "db"}
-        assert "create Claim data-db-0 Pod db-0 in StatefulSet db success" in world.events("SuccessfulCreate")
+        assert "Create Claim data-db-0 Pod db-0 in StatefulSet db success" in world.events("SuccessfulCreate")
         world.patch(STATEFUL_SETS, "db", {"spec": {"replicas": 1}})
         world.pass_time()
         assert claims(world) == {"data-db-0": [], "data-db-1": []}
@@ -244,3 +244,20 @@ def test_whatever_goes_wrong_the_set_comes_right(seed: int, policy: str) -> None
         assert status["availableReplicas"] == status["updatedReplicas"] == 4
         assert status["currentRevision"] == status["updateRevision"]
         assert sorted(claims(world)) == [f"data-db-{n}" for n in range(4)]
+
+
+def test_a_change_of_the_retention_policy_is_told_and_the_first_setting_is_not() -> None:
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    with World(BUILDS) as world:
+        world.create(
+            STATEFUL_SETS, make(1, volumeClaimTemplates=CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
+        )
+        world.pass_time()
+        owners = world.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")["metadata"]["ownerReferences"]
+        assert [owner["kind"] for owner in owners] == ["StatefulSet"]
+        assert world.events("SuccessfulUpdate") == []
+        retain = {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}}
+        world.patch(STATEFUL_SETS, "db", retain)
+        world.pass_time()
+        assert "ownerReferences" not in world.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")["metadata"]
+        assert world.events("SuccessfulUpdate") == ["Update Pod db-0 in StatefulSet db successful"]

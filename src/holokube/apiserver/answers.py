@@ -13,7 +13,7 @@ Warnings = list[str]
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """A page of objects, all of one revision."""
+    """A page of objects, all of one revision; revision 0 means that they are not stored."""
 
     items: Sequence[Stored]
     revision: int

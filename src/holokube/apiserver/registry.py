@@ -18,6 +18,7 @@ from holokube.apiserver.crds.serving import CustomResources
 from holokube.apiserver.deletes import Deletes
 from holokube.apiserver.kinds.all_kinds import kind_for
 from holokube.apiserver.kinds.base import Kind, WriteContext
+from holokube.apiserver.metrics_api import MetricsApi
 from holokube.apiserver.options import ContinueToken, DeleteOptions, ListOptions, WriteOptions, parse_revision
 from holokube.apiserver.resources import ResourceTable, Served
 from holokube.apiserver.selection import Selection, select
@@ -64,6 +65,7 @@ class Registry:
         self.deletes = Deletes(self)
         self.subresources = Subresources(self)
         self.custom_resources = CustomResources(self)
+        self.metrics = MetricsApi(self)
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -118,6 +120,8 @@ class Registry:
 
     def get(self, served: Served, namespace: str, name: str, *, resource_version: str = "") -> Stored:
         """One object in the version asked for."""
+        if self.metrics.serves(served):
+            return self.metrics.get(served, namespace, name)
         wanted = parse_revision(resource_version)
         if wanted > self.store.revision:
             raise self._too_large(wanted)
@@ -125,6 +129,8 @@ class Registry:
 
     def list(self, served: Served, namespace: str, options: ListOptions) -> ListResult:
         """A page of objects; see ``ListOptions``."""
+        if self.metrics.serves(served):
+            return self.metrics.list(served, namespace, options)
         selection = select(served, self.kind_of(served), namespace, options)
         revision, start_after = self._list_position(selection, options)
         if selection.name and selection.prefix and revision is None:

@@ -26,6 +26,7 @@ _PACKAGES_BY_GROUP = {
     "": "io.k8s.api.core",
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
+    "metrics.k8s.io": "io.k8s.metrics.pkg.apis.metrics",
 }
 # These carry meaning of their own that plain JSON schema cannot tell.
 _SPECIAL_SHAPES = {

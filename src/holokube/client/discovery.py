@@ -48,6 +48,11 @@ class Discovery:
                 self._known = await self._ask()
             return self._known
 
+    @property
+    def failed(self) -> Mapping[str, str]:
+        """Group versions (``metrics.k8s.io/v1beta1``) that did not answer when last asked, with the reason."""
+        return dict(self._failed)
+
     def forget(self) -> None:
         """Has the next question go to the server."""
         self._known = None

@@ -30,6 +30,9 @@ Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
 that was new in the event before, so that a handler which keeps sums can take away what it had added. A resync
 is a ``MODIFIED`` whose old is its new."""
 
+Transform = Callable[[JsonObject], JsonObject]
+"""Makes of an object what the cache keeps of it: less, as a rule. Name, uid and version have to stay."""
+
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 WATCH_TIMEOUT_S = (300, 600)
 """The server is asked to end each watch after a random time in this range, so that load spreads anew."""
@@ -57,9 +60,11 @@ class Informer:
         page_size: int = PAGE_SIZE,
         backoff: BackoffPolicy | None = None,
         rng: Rng | None = None,
+        transform: Transform | None = None,
     ) -> None:
         """``watch_list`` asks the server to stream the first state instead of listing it; a server that
-        cannot is noticed. Give each process an ``rng`` of its own, or all come back at the same moment."""
+        cannot is noticed. Give each process an ``rng`` of its own, or all come back at the same moment.
+        ``transform`` may change the object it gets only if the client's transport shares it with nobody."""
         self._clock = clock
         self._client = client
         self.resource = resource
@@ -69,6 +74,7 @@ class Informer:
         self._resync_every_s = resync_every_s
         self._watch_list = watch_list
         self._page_size = page_size
+        self._transform = transform
         self._rng = rng or Rng(f"informer/{resource}/{namespace or ''}/{label_selector}/{field_selector}")
         self._backoff = Backoff(clock, self._rng.fork("backoff"), backoff)
         self._cache = Cache(indexers)
@@ -259,6 +265,8 @@ class Informer:
                 return False
             self._log.warning("server's history began anew", listed=version, had=self._version)
         self._lower_lists = 0
+        if self._transform is not None:
+            items = map(self._transform, items)
         listed = {object_key(obj): obj for obj in items}
         for key in [key for key in self._cache.all_keys() if key not in listed]:
             self._remove(key)
@@ -283,7 +291,7 @@ class Informer:
                 self._remove(key)
         elif type in ("ADDED", "MODIFIED"):
             if _order(_version(obj), self._version) > 0:
-                self._put(key, old, obj)
+                self._put(key, old, obj if self._transform is None else self._transform(obj))
         else:
             self._log.warning("event of an unknown type ignored", type=type, key=key)
 

@@ -44,8 +44,9 @@ def decide(
 ) -> CronPlan:
     """``jobs`` are those it controls, ``missing`` uids in its active list that the server does not know."""
     plan = CronPlan(dict(cron_job.get("status") or {}))
-    _take_stock(plan, jobs, missing)
+    # In this order: of a Job that is deleted at once, nobody is told that it was seen to complete.
     _trim_history(plan, cron_job, jobs)
+    _take_stock(plan, jobs, missing)
     spec = cron_job["spec"]
     if cron_job["metadata"].get("deletionTimestamp"):
         return plan
@@ -118,6 +119,8 @@ def _trim_history(plan: CronPlan, cron_job: JsonObject, jobs: Sequence[JsonObjec
         ]
         ended.sort(key=_by_start)
         plan.delete += ended[: max(0, len(ended) - int(limit))]
+    deleted = {job["metadata"]["uid"] for job in plan.delete}
+    _set_active(plan, [ref for ref in plan.status.get("active") or () if ref["uid"] not in deleted])
 
 
 def _by_start(job: JsonObject) -> tuple[bool, str, str]:

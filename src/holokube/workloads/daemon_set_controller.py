@@ -235,9 +235,14 @@ class DaemonSetReconciler:
     # Nodes
 
     def concerned_by(self, node: JsonObject) -> list[str]:
-        """The DaemonSets for which this node makes a difference."""
+        """The DaemonSets that have to act upon a change of this node.
+
+        As upstream has it, those whose status alone would change wait for their pods to change: when a node is
+        gone, or takes no more pods but keeps its own.
+        """
         name = node["metadata"]["name"]
-        gone = self._nodes.get(name) is None
+        if self._nodes.get(name) is None:
+            return []
         owners = {
             (controller_of(pod) or {}).get("uid") for pod in self._pods.by_index(DAEMON_NODE_INDEX, name)
         }
@@ -248,8 +253,7 @@ class DaemonSetReconciler:
             uid = daemon_set["metadata"]["uid"]
             has_pod = uid in owners
             misscheduled = (daemon_set.get("status") or {}).get("numberMisscheduled")
-            changed = should_run != has_pod or (has_pod and (misscheduled or not may_continue))
-            if gone or changed:
+            if (has_pod and (misscheduled or not may_continue)) or (should_run and not has_pod):
                 keys.append(key)
         return keys
 

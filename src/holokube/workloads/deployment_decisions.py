@@ -280,6 +280,9 @@ class _Rollout:
         changed = False
         for rs in old:
             unhealthy = replicas_of(rs) - _available(rs)
+            if unhealthy < 0:
+                # Its status is from before it was made smaller: what is available is not known yet.
+                return False
             step = min(spare, unhealthy)
             if step > 0:
                 changed = self._resize(rs, replicas_of(rs) - step) or changed

@@ -131,7 +131,7 @@ class Disruption:
         return Result(requeue_after_s=verdict.recheck_s) if verdict.recheck_s is not None else None
 
     def _report_unmanaged(self, budget: JsonObject) -> None:
-        selector = self._selector(budget)
+        selector = decisions.go_selector(budget["spec"].get("selector"))
         self._recorder.event(
             budget, WARNING, "UnmanagedPods",
             f"Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a "
@@ -210,7 +210,7 @@ class StaleDisruption:
         meta = pod["metadata"]
         condition = {
             "type": "DisruptionTarget", "status": "False", "reason": None, "message": None,
-            "lastTransitionTime": format_time(now),
+            "lastTransitionTime": format_time(now), "observedGeneration": meta.get("generation"),
         }  # fmt: skip
         # With the version, as the pod may be under deletion by now.
         patch = {

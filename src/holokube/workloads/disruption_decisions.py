@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from holokube.kube.conditions import find_condition, get_condition, set_condition
+from holokube.kube.conditions import get_condition, set_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 from holokube.workloads.ownership import controller_of
@@ -119,14 +119,28 @@ def _with_allowed(
     budget: Mapping[str, Any], allowed: bool, reason: str, message: str, generation: int, now: datetime
 ) -> list[JsonObject]:
     conditions: list[JsonObject] = list((budget.get("status") or {}).get("conditions") or ())
-    known = find_condition(conditions, ALLOWED)
     status = "True" if allowed else "False"
-    if known is not None and (known.get("status"), known.get("reason")) == (status, reason) and not message:
-        return conditions
     condition = {
         "type": ALLOWED, "status": status, "reason": reason, "message": message, "observedGeneration": generation,
     }  # fmt: skip
     return set_condition(conditions, condition, now=format_time(now))
+
+
+def go_selector(selector: Mapping[str, Any] | None) -> str:
+    """A label selector as Go prints it, which is what users find in upstream's messages."""
+    if selector is None:
+        return "nil"
+    labels = selector.get("matchLabels") or {}
+    listed = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
+    terms = "".join(
+        f"LabelSelectorRequirement{{Key:{term['key']},Operator:{term['operator']},"
+        f"Values:[{' '.join(term.get('values') or ())}],}},"
+        for term in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{listed}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{terms}}},}}"
+    )
 
 
 def stale_in_s(pod: Mapping[str, Any], now: datetime) -> float | None:

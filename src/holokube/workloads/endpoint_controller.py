@@ -21,6 +21,8 @@ from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import endpoint_decisions as decisions
 from holokube.workloads.pod_status import is_pod_ready, is_terminated, is_terminating
 from holokube.workloads.service_account_controller import is_terminating as is_namespace_terminating
+from holokube.workloads.slice_writes import SliceWrites
+from holokube.workloads.trigger_times import TriggerTimes, with_trigger_time
 
 SLICE_NAME: Final = "endpoint-slice-controller"
 ENDPOINTS_NAME: Final = "endpoint-controller"
@@ -59,21 +61,20 @@ class EndpointSlices:
     """Brings the slices of one service in order."""
 
     def __init__(self, client: Client, informers: InformerSet, recorder: EventRecorder) -> None:
-        self._client = client
         self._recorder = recorder
         self._services = informers.get(SERVICES).lister
         self._pods = informers.get(PODS).lister
         self._nodes = informers.get(NODES).lister
-        self._slices = informers.indexed(ENDPOINT_SLICES, SERVICE_INDEX, by_service).lister
-        self._written: dict[str, dict[str, JsonObject]] = {}
-        self._deleted: dict[str, dict[str, str]] = {}
+        slices = informers.indexed(ENDPOINT_SLICES, SERVICE_INDEX, by_service).lister
+        self._writes = SliceWrites(client, slices, SERVICE_INDEX)
+        self._trigger_times = TriggerTimes()
 
     async def reconcile(self, key: str) -> Result | None:
         service = self._services.by_key(key)
         if service is None:
             # The garbage collector takes the slices with their owner.
-            self._written.pop(key, None)
-            self._deleted.pop(key, None)
+            self._trigger_times.forget(key)
+            self._writes.forget(key)
             return None
         if not decisions.has_endpoints(service):
             return None
@@ -81,9 +82,12 @@ class EndpointSlices:
         pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
         names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
         nodes = {name: node for name in names if (node := self._nodes.by_key(name)) is not None}
-        changes = decisions.slice_changes(service, pods, nodes, self._present(key))
+        changes = decisions.slice_changes(service, pods, nodes, self._writes.present(key))
+        changed_at = self._trigger_times.look(service, pods)
+        changes.create = [with_trigger_time(new, changed_at) for new in changes.create]
+        changes.update = [with_trigger_time(new, changed_at) for new in changes.update]
         try:
-            await self._carry_out(key, changes)
+            await self._writes.carry_out(key, changes)
         except Forbidden as error:
             if is_namespace_terminating(error):
                 return None
@@ -100,46 +104,6 @@ class EndpointSlices:
         message = f"Error updating Endpoint Slices for Service {meta['namespace']}/{meta['name']}: {error}"
         self._recorder.event(service, WARNING, "FailedToUpdateEndpointSlices", message)
 
-    def _present(self, key: str) -> list[JsonObject]:
-        """The slices as the cache knows them, with our own writes that it has not seen yet."""
-        cached = {s["metadata"]["name"]: s for s in self._slices.by_index(SERVICE_INDEX, key)}
-        written, deleted = self._written.get(key, {}), self._deleted.get(key, {})
-        for name, obj in list(written.items()):
-            seen = cached.get(name)
-            if seen is not None and _version(seen) >= _version(obj):
-                del written[name]
-            else:
-                cached[name] = obj
-        for name, uid in list(deleted.items()):
-            seen = cached.get(name)
-            if seen is None or seen["metadata"]["uid"] != uid:
-                del deleted[name]
-            else:
-                del cached[name]
-        return [s for s in cached.values() if not s["metadata"].get("deletionTimestamp")]
-
-    async def _carry_out(self, key: str, changes: decisions.SliceChanges) -> None:
-        written = self._written.setdefault(key, {})
-        for endpoint_slice in changes.create:
-            made = await self._client.create(ENDPOINT_SLICES, endpoint_slice)
-            written[made["metadata"]["name"]] = made
-        for endpoint_slice in changes.update:
-            name = endpoint_slice["metadata"]["name"]
-            try:
-                written[name] = await self._client.update(ENDPOINT_SLICES, endpoint_slice)
-            except NotFound:
-                # Deleted behind our back: the cache, and the next look, will show it.
-                written.pop(name, None)
-                raise
-        for endpoint_slice in changes.delete:
-            meta = endpoint_slice["metadata"]
-            written.pop(meta["name"], None)
-            try:
-                await self._client.delete(ENDPOINT_SLICES, meta["name"], meta["namespace"], uid=meta["uid"])
-            except NotFound:
-                continue
-            self._deleted.setdefault(key, {})[meta["name"]] = meta["uid"]
-
 
 class EndpointsObjects:
     """Brings the Endpoints object of one service in order."""
@@ -150,19 +114,23 @@ class EndpointsObjects:
         self._services = informers.get(SERVICES).lister
         self._pods = informers.get(PODS).lister
         self._endpoints = informers.get(ENDPOINTS).lister
+        self._trigger_times = TriggerTimes()
 
     async def reconcile(self, key: str) -> None:
         service, found = self._services.by_key(key), self._endpoints.by_key(key)
         if service is None:
+            self._trigger_times.forget(key)
             await self._delete(found)
             return
         if not decisions.has_endpoints(service):
             return
         selector = LabelSelector.from_labels(service["spec"]["selector"])
         pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
+        changed_at = self._trigger_times.look(service, pods)
         wanted = decisions.wanted_endpoints(service, pods, found)
         if wanted is None:
             return
+        wanted = with_trigger_time(wanted, changed_at)
         try:
             if found is None:
                 await self._client.create(ENDPOINTS, wanted)
@@ -187,11 +155,6 @@ class EndpointsObjects:
             await self._client.delete(ENDPOINTS, meta["name"], meta["namespace"], uid=meta["uid"])
         except NotFound:
             return
-
-
-def _version(obj: JsonObject) -> int:
-    text = str(obj["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isdecimal() else 0
 
 
 def _pod_counts(change: Change) -> bool:

@@ -23,6 +23,9 @@ MAX_ADDRESSES: Final = 1000
 _RESERVED: Final = frozenset({MANAGED_BY_LABEL, SERVICE_LABEL, HEADLESS_LABEL})
 _ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 
+Addresses = dict[tuple[str, str], tuple[JsonObject, str]]
+"""By IP and uid of the target: the address, and in which list of a subset it stands."""
+
 
 @dataclass(slots=True)
 class SliceChanges:
@@ -155,7 +158,7 @@ def _family_changes(
             changes.without_node.append(pod["metadata"]["name"])
             continue
         ports = _ports(service, pod)
-        _, endpoints = wanted.setdefault(_port_key(ports), (ports, {}))
+        _, endpoints = wanted.setdefault(port_key(ports), (ports, {}))
         endpoint = _endpoint(pod, node, service, address_type)
         if endpoint["addresses"]:
             endpoints[pod["metadata"]["uid"]] = endpoint
@@ -163,7 +166,7 @@ def _family_changes(
     group: dict[str, list[JsonObject]] = {}
     doomed = []
     for found in slices:
-        key = _port_key(found.get("ports") or [])
+        key = port_key(found.get("ports") or [])
         if _is_owned(found, service) and key in wanted:
             group.setdefault(key, []).append(found)
         else:
@@ -280,7 +283,8 @@ def _same_content(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return same_labels and not found.get("ports") and not found.get("endpoints")
 
 
-def _port_key(ports: Sequence[Mapping[str, Any]]) -> str:
+def port_key(ports: Sequence[Mapping[str, Any]]) -> str:
+    """The same for the same ports in any order."""
     return json.dumps(sorted(json.dumps(port, sort_keys=True) for port in ports))
 
 
@@ -329,37 +333,52 @@ def wanted_endpoints(
 
 
 def _subsets(service: JsonObject, pods: Sequence[JsonObject]) -> list[JsonObject]:
-    """Addresses by the set of ports they all have; within a subset ready ones apart from the others."""
-    groups: dict[str, tuple[list[JsonObject], dict[str, list[JsonObject]]]] = {}
+    """Each port once, with all its addresses; ports with the same addresses share a subset."""
+    by_port: dict[str, tuple[JsonObject | None, Addresses]] = {}
     publishes = _publishes_all(service)
     families = (service.get("spec") or {}).get("ipFamilies") or ["IPv4"]
     for pod in pods:
         if not _may_be_endpoint(pod, terminating=publishes):
             continue
         ips = _of_family(pod, families[0])
-        ports = _ports(service, pod)
-        if not ips or (not ports and not (is_headless(service) and not service["spec"].get("ports"))):
+        ports: list[JsonObject | None] = list(_ports(service, pod))
+        if is_headless(service) and not service["spec"].get("ports"):
+            ports = [None]
+        if not ips:
             continue
-        meta = pod["metadata"]
-        target = {"kind": "Pod", "namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
-        address: JsonObject = {"ip": ips[0], "targetRef": target}
-        if node_of(pod):
-            address["nodeName"] = node_of(pod)
-        if _hostname(pod, service):
-            address["hostname"] = _hostname(pod, service)
-        listed = [{key: value for key, value in port.items() if value != ""} for port in ports]
-        listed.sort(key=lambda port: json.dumps(port, sort_keys=True))
-        _, by_state = groups.setdefault(_port_key(ports), (listed, {}))
+        address = _address(pod, service, ips[0])
         state = "addresses" if publishes or is_pod_ready(pod) else "notReadyAddresses"
-        by_state.setdefault(state, []).append(address)
+        for port in ports:
+            _, addresses = by_port.setdefault(json.dumps(port, sort_keys=True), (port, {}))
+            addresses[ips[0], address["targetRef"]["uid"]] = (address, state)
+    return shared_subsets(by_port)
+
+
+def _address(pod: Mapping[str, Any], service: Mapping[str, Any], ip: str) -> JsonObject:
+    meta = pod["metadata"]
+    target = {"kind": "Pod", "namespace": meta["namespace"], "name": meta["name"], "uid": meta["uid"]}
+    address: JsonObject = {"ip": ip, "targetRef": target}
+    if node_of(pod):
+        address["nodeName"] = node_of(pod)
+    if _hostname(pod, service):
+        address["hostname"] = _hostname(pod, service)
+    return address
+
+
+def shared_subsets(by_port: Mapping[str, tuple[JsonObject | None, Addresses]]) -> list[JsonObject]:
+    """Subsets of Endpoints: ports with the same addresses in the same state share one."""
+    groups: dict[tuple[tuple[tuple[str, str], str], ...], list[str]] = {}
+    for key, (_, addresses) in by_port.items():
+        shape = tuple((identity, state) for identity, (_, state) in sorted(addresses.items(), key=lambda i: i[0]))
+        groups.setdefault(shape, []).append(key)
     subsets = []
-    for _, (ports, by_state) in sorted(groups.items()):
-        subset: JsonObject = {
-            state: sorted(addresses, key=lambda a: (a["ip"], a["targetRef"]["uid"]))
-            for state, addresses in by_state.items()
-        }
+    for shape, keys in sorted(groups.items(), key=lambda group: min(group[1])):
+        subset: JsonObject = {}
+        for identity, state in shape:
+            subset.setdefault(state, []).append(by_port[keys[0]][1][identity][0])
+        ports = [port for key in sorted(keys) if (port := by_port[key][0]) is not None]
         if ports:
-            subset["ports"] = ports
+            subset["ports"] = [{name: value for name, value in port.items() if value != ""} for port in ports]
         subsets.append(subset)
     return subsets
 

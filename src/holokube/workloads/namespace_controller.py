@@ -84,18 +84,10 @@ class NamespaceReconciler:
         discovery = Discovery(self._client)
         try:
             discovered = await discovery.all()
-            groups = (await self._client.request("GET", "/apis")).get("groups") or ()
         except HolokubeError as error:
             content.discovery_failure = error.message
             return []
-        answered = {item.resource.api_version for item in discovered}
-        offered = [str(version["groupVersion"]) for group in groups for version in group.get("versions") or ()]
-        silent = sorted(version for version in ("v1", *offered) if version not in answered)
-        if silent:
-            content.discovery_failure = (
-                f"Discovery failed for some groups, {len(silent)} failing: "
-                f"unable to retrieve the complete list of server APIs: {', '.join(silent)}"
-            )
+        content.discovery_failure = decisions.discovery_failure(discovery.failed)
         return decisions.deletable(discovered)
 
     async def _delete_all(self, namespace: JsonObject, item: Discovered, content: Content) -> None:

@@ -72,6 +72,17 @@ def deletable(discovered: Iterable[Discovered]) -> list[Discovered]:
     return list(chosen.values())
 
 
+def discovery_failure(failed: Mapping[str, str]) -> str:
+    """What to say of group versions that did not answer, each with its reason; empty if all did."""
+    if not failed:
+        return ""
+    listed = ", ".join(f"{version}: {failed[version]}" for version in sorted(failed))
+    return (
+        f"Discovery failed for some groups, {len(failed)} failing: "
+        f"unable to retrieve the complete list of server APIs: {listed}"
+    )
+
+
 def is_doomed(namespace: Mapping[str, Any]) -> bool:
     """Whether it is being deleted and its content is still ours to remove."""
     finalizers = (namespace.get("spec") or {}).get("finalizers") or ()

@@ -30,7 +30,14 @@ from holokube.workloads.stateful_set_decisions import (
     decide_status,
     revision_of,
 )
-from holokube.workloads.stateful_set_pods import POD_NAME, claim_owners, claims_of, is_stale_claim, ordinal_of
+from holokube.workloads.stateful_set_pods import (
+    POD_NAME,
+    claim_owners,
+    claims_of,
+    is_in_range,
+    is_stale_claim,
+    ordinal_of,
+)
 from holokube.workloads.status_writes import write_status
 
 WORKERS = 5
@@ -108,9 +115,11 @@ class StatefulSetReconciler:
             await self._delete(key, stateful_set, pod)
 
         for pod in plan.claims_for:
-            await self._fix_identity(stateful_set, pod)
-            await self._ensure_claims(stateful_set, pod)
-            await self._fix_claim_owners(stateful_set, pod)
+            fixed = await self._fix_identity(stateful_set, pod)
+            made = await self._ensure_claims(stateful_set, pod)
+            fixed = await self._fix_claim_owners(stateful_set, pod, made) or fixed
+            if fixed and is_in_range(stateful_set, self._ordinal(stateful_set, pod)):
+                self._tell(stateful_set, "update", f"Pod {pod['metadata']['name']}", None)
         return await slow_start(plan.create, create_one) or await slow_start(plan.delete, delete_one)
 
     async def _create(self, key: str, stateful_set: JsonObject, pod: JsonObject) -> None:
@@ -119,7 +128,7 @@ class StatefulSetReconciler:
             # The claim goes with the pod that had this name before; its deletion is on its way.
             return
         try:
-            await self._ensure_claims(stateful_set, pod)
+            made = await self._ensure_claims(stateful_set, pod)
             created = await self._client.create(PODS, pod, meta["namespace"])
         except AlreadyExists:
             # A late cache, or a foreign pod of that name, which has to go before ours can come.
@@ -131,7 +140,7 @@ class StatefulSetReconciler:
             raise
         self._expectations.created(key, created)
         self._tell(stateful_set, "create", f"Pod {meta['name']}", None)
-        await self._fix_claim_owners(stateful_set, created)
+        await self._fix_claim_owners(stateful_set, created, made)
 
     async def _delete(self, key: str, stateful_set: JsonObject, pod: JsonObject) -> None:
         meta = pod["metadata"]
@@ -145,12 +154,14 @@ class StatefulSetReconciler:
         self._expectations.deleted(key, pod)
         self._tell(stateful_set, "delete", f"Pod {meta['name']}", None)
 
-    async def _fix_identity(self, stateful_set: JsonObject, pod: JsonObject) -> None:
-        """A pod that was adopted may lack the label with its name."""
+    async def _fix_identity(self, stateful_set: JsonObject, pod: JsonObject) -> bool:
+        """A pod that was adopted may lack the label with its name; whether it did."""
         meta = pod["metadata"]
         if (meta.get("labels") or {}).get(POD_NAME) != meta["name"]:
             patch = {"metadata": {"labels": {POD_NAME: meta["name"]}}}
             await self._client.patch(PODS, meta["name"], patch, namespace=stateful_set["metadata"]["namespace"])
+            return True
+        return False
 
     def _ordinal(self, stateful_set: JsonObject, pod: JsonObject) -> int:
         ordinal = ordinal_of(stateful_set["metadata"]["name"], pod)
@@ -162,35 +173,46 @@ class StatefulSetReconciler:
         found = [self._claims.get(c["metadata"]["name"], c["metadata"]["namespace"]) for c in wanted]
         return [existing for existing in found if existing is not None]
 
-    async def _ensure_claims(self, stateful_set: JsonObject, pod: JsonObject) -> None:
+    async def _ensure_claims(self, stateful_set: JsonObject, pod: JsonObject) -> list[JsonObject]:
+        """Creates the claims that a pod lacks; those created, which the cache does not know yet."""
+        made: list[JsonObject] = []
         if (pod.get("status") or {}).get("phase") not in (None, "", "Pending"):
-            return
+            return made
         for wanted in claims_of(stateful_set, self._ordinal(stateful_set, pod)):
             name, space = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
             if self._claims.get(name, space) is not None:
                 continue
-            what = f"Claim {name} Pod {pod['metadata']['name']}"
             try:
-                await self._client.create(PERSISTENT_VOLUME_CLAIMS, wanted, space)
+                made.append(await self._client.create(PERSISTENT_VOLUME_CLAIMS, wanted, space))
             except AlreadyExists:
                 continue
             except HolokubeError as error:
-                self._tell(stateful_set, "create", what, error)
+                self._tell(stateful_set, "create", f"Claim {name} for Pod {pod['metadata']['name']}", error)
                 raise
             self._recorder.event(
                 stateful_set, NORMAL, "SuccessfulCreate",
-                f"create {what} in StatefulSet {stateful_set['metadata']['name']} success",
+                f"Create Claim {name} Pod {pod['metadata']['name']} in StatefulSet "
+                f"{stateful_set['metadata']['name']} success",
             )  # fmt: skip
+        return made
 
-    async def _fix_claim_owners(self, stateful_set: JsonObject, pod: JsonObject) -> None:
-        for found in self._existing_claims(stateful_set, pod):
+    async def _fix_claim_owners(
+        self, stateful_set: JsonObject, pod: JsonObject, made: list[JsonObject]
+    ) -> bool:
+        """Has the pod's claims go, or stay, with it as the retention policy says; whether any had to change."""
+        changed = False
+        fresh = {claim["metadata"]["name"] for claim in made}
+        cached = [c for c in self._existing_claims(stateful_set, pod) if c["metadata"]["name"] not in fresh]
+        for found in (*cached, *made):
             owners = claim_owners(found, stateful_set, pod)
             if owners is not None:
                 meta = {**found["metadata"], "ownerReferences": owners}
                 await self._client.update(PERSISTENT_VOLUME_CLAIMS, {**found, "metadata": meta})
+                changed = True
+        return changed
 
     def _tell(self, stateful_set: JsonObject, verb: str, what: str, error: HolokubeError | None) -> None:
-        text = f"{verb} {what} in StatefulSet {stateful_set['metadata']['name']}"
+        text = f"{verb.title()} {what} in StatefulSet {stateful_set['metadata']['name']}"
         if error is None:
             self._recorder.event(stateful_set, NORMAL, f"Successful{verb.title()}", f"{text} successful")
         else:

@@ -19,7 +19,7 @@ from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import taint_eviction_decisions as decisions
 from holokube.workloads.pod_indexes import NODE_INDEX, pods_by_node
-from holokube.workloads.taint_eviction_decisions import Appointment, Evict, Wait
+from holokube.workloads.taint_eviction_decisions import Appointment, Evict, Stay, Wait
 
 NAME: Final = "taint-eviction-controller"
 WORKERS: Final = 8
@@ -48,14 +48,17 @@ class TaintEviction:
         if not node_name:
             return None
         now = self._clock.now()
-        verdict = decisions.decide(pod, self._nodes.by_key(node_name), self._appointments.get(key), now)
+        appointment = self._appointments.get(key)
+        verdict = decisions.decide(pod, self._nodes.by_key(node_name), appointment, now)
         if isinstance(verdict, Wait):
             self._appointments[key] = verdict.appointment
             return Result(requeue_after_s=max((verdict.appointment.due_at - now).total_seconds(), 0.001))
+        # Who goes at once keeps no appointment for later: upstream tells of both.
+        early = isinstance(verdict, Evict) and appointment is not None and now < appointment.due_at
+        if early or (isinstance(verdict, Stay) and verdict.cancelled):
+            self._recorder.event(pod, NORMAL, "TaintManagerEviction", f"Cancelling deletion of Pod {key}")
         if isinstance(verdict, Evict):
             await self._evict(pod, key)
-        elif verdict.cancelled:
-            self._recorder.event(pod, NORMAL, "TaintManagerEviction", f"Cancelling deletion of Pod {key}")
         self._appointments.pop(key, None)
         return None
 

@@ -77,4 +77,6 @@ def disruption_condition(pod: Mapping[str, Any], reason: str, message: str, now:
         return None
     same = known.get("status") == "True" and known.get("lastTransitionTime")
     condition["lastTransitionTime"] = known["lastTransitionTime"] if same else format_time(now)
+    if pod["metadata"].get("generation"):
+        condition["observedGeneration"] = pod["metadata"]["generation"]
     return condition

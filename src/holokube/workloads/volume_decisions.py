@@ -159,7 +159,8 @@ def made_up_volume(claim: JsonObject, storage_class: JsonObject, zone: str) -> J
         "volumeMode": spec.get("volumeMode") or "Filesystem",
         "storageClassName": storage_class["metadata"]["name"],
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
-        "csi": {"driver": driver, "volumeHandle": name},
+        # Provisioners from before CSI, and many since, have a slash in their name, which no driver may have.
+        "csi": {"driver": driver.replace("/", "."), "volumeHandle": name},
         "claimRef": claim_reference(claim),
     }
     if storage_class.get("mountOptions"):
@@ -177,10 +178,13 @@ def made_up_volume(claim: JsonObject, storage_class: JsonObject, zone: str) -> J
 
 def claim_reference(claim: Mapping[str, Any]) -> JsonObject:
     meta = claim["metadata"]
-    return {
+    reference = {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": meta["namespace"],
         "name": meta["name"], "uid": meta["uid"],
     }  # fmt: skip
+    if meta.get("resourceVersion"):
+        reference["resourceVersion"] = meta["resourceVersion"]
+    return reference
 
 
 def reserved_volume(volume: JsonObject, claim: JsonObject) -> JsonObject | None:

@@ -34,7 +34,8 @@ def to_yaml(value: Any) -> bytes:
 
 
 def list_metadata(result: ListResult) -> JsonObject:
-    meta: JsonObject = {"resourceVersion": str(result.revision)}
+    # What is computed rather than stored has no revision.
+    meta: JsonObject = {"resourceVersion": str(result.revision)} if result.revision else {}
     if result.continue_:
         meta["continue"] = result.continue_
     if result.remaining:

@@ -14,6 +14,7 @@ from holokube.apiserver.http.auth import Authenticator
 from holokube.apiserver.http.metrics import RequestMetrics
 from holokube.apiserver.http.negotiation import Format, negotiate
 from holokube.apiserver.http.paths import ResourcePath, parse_path
+from holokube.apiserver.http.text_response import send_text
 from holokube.apiserver.http.watch_response import WatchResponse
 from holokube.apiserver.http.wire import Answer, Request, delete_options_body, media_type
 from holokube.apiserver.options import DeleteOptions, ListOptions, WriteOptions, parse_bool
@@ -21,6 +22,7 @@ from holokube.apiserver.partial_metadata import partial_metadata
 from holokube.apiserver.patching import APPLY, PATCH_TYPES
 from holokube.apiserver.registry import Registry
 from holokube.apiserver.resources import Served
+from holokube.apiserver.subresources.logs import TextStream
 from holokube.base.clock import Clock
 from holokube.kube.errors import (
     ApiError,
@@ -242,6 +244,8 @@ class ResourceHandler:
         )  # fmt: skip
         if isinstance(outcome, WriteResult):
             return self._written(request, served, outcome)
+        if isinstance(outcome, TextStream):
+            return Answer(200, b"", stream=await send_text(request.raw, outcome))
         if isinstance(outcome, tuple):
             text, text_type = outcome
             return Answer(200 if text else 204, text, text_type)

@@ -15,7 +15,7 @@ from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
 from holokube.apiserver.subresources.binding import bind, bind_by_name
 from holokube.apiserver.subresources.eviction import evict
-from holokube.apiserver.subresources.logs import LogSource, SyntheticLogs, pod_log
+from holokube.apiserver.subresources.logs import LogSource, SyntheticLogs, TextStream, pod_log
 from holokube.apiserver.subresources.proxy import NodeProxy, NoNodeProxy, proxy
 from holokube.apiserver.subresources.reviews import REVIEWS, review
 from holokube.apiserver.subresources.scale import ScaleDoor
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Other doors to the object itself.
 OBJECT_DOORS = frozenset({"status", "resize", "ephemeralcontainers", "finalize", "approval"})
-Outcome = WriteResult | JsonObject | tuple[bytes, str]
+Outcome = WriteResult | JsonObject | tuple[bytes, str] | TextStream
 
 
 class Subresources:
@@ -61,7 +61,7 @@ class Subresources:
         caller: Caller,
         rest: str = "",
     ) -> Outcome:
-        """One request for a subresource: an object, a written object, or text with its media type."""
+        """One request for a subresource: an object, a written object, text with its media type, or a stream of it."""
         registry = self._registry
         if subresource in OBJECT_DOORS:
             return await self._object_door(
@@ -78,7 +78,7 @@ class Subresources:
         if subresource == "log":
             return pod_log(registry, self.logs, namespace, name, query)
         if subresource in ("proxy", "exec", "attach", "portforward"):
-            return await proxy(registry, self.node_proxy, served, namespace, name, subresource, rest)
+            return await proxy(registry, self.node_proxy, served, namespace, name, subresource, rest, query)
         raise NotFound("the server could not find the requested resource", details={})
 
     async def _object_door(

@@ -13,6 +13,7 @@ from holokube.apiserver.tables import (
     autoscaling,
     cluster,
     devices,
+    measured,
     network,
     nodes,
     pods,
@@ -24,7 +25,7 @@ from holokube.apiserver.tables.custom import custom_layout
 from holokube.apiserver.tables.layout import CREATED_AT, NAME, Ages, Layout
 from holokube.kube.types import JsonObject
 
-_FAMILIES = (pods, nodes, workloads, network, storage, autoscaling, access, cluster, devices)
+_FAMILIES = (pods, nodes, workloads, network, storage, autoscaling, access, cluster, devices, measured)
 LAYOUTS: Mapping[tuple[str, str], Layout] = {
     key: layout for family in _FAMILIES for key, layout in family.LAYOUTS.items()
 }

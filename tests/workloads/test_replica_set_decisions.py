@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.workloads.pod_control import BURST_PODS
+from holokube.workloads.replica_set_decisions import decide_replicas, decide_status, replicas_of
+from tests.workloads.objects import NOW, a_pod, ago, an_owner
+
+JsonObject = dict[str, Any]
+
+
+def owner(replicas: int = 3, **more: Any) -> JsonObject:
+    template = {"metadata": {"labels": {"app": "a", "tier": "x"}}}
+    return an_owner("ReplicaSet", "web", replicas=replicas, template=template, **more)
+
+
+# A busy machine is no reason to fail.
+@settings(deadline=None)
+@given(st.integers(0, 1200), st.integers(0, 40))
+def test_pods_are_created_or_deleted_but_never_both_and_never_too_many_at_once(wanted: int, present: int) -> None:
+    pods = [a_pod(f"p{n}", ready_s=n) for n in range(present)]
+    changes = decide_replicas(wanted, pods, pods, NOW)
+    assert changes.create == min(max(0, wanted - present), BURST_PODS)
+    assert len(changes.delete) == max(0, present - wanted)
+
+
+def test_those_missed_least_go_first() -> None:
+    pods = [
+        a_pod("ready", ready_s=50, node="n1"), a_pod("unready", node="n1"), a_pod("pending", "Pending", node="n1"),
+        a_pod("unbound", "Pending"), a_pod("cheap", ready_s=50, node="n1", annotations={
+            "controller.kubernetes.io/pod-deletion-cost": "-5"}),
+    ]  # fmt: skip
+    gone = [pod["metadata"]["name"] for pod in decide_replicas(0, pods[:-1] + pods[-1:], pods, NOW).delete]
+    assert sorted(gone) == sorted(pod["metadata"]["name"] for pod in pods)
+    order = [pod["metadata"]["name"] for pod in decide_replicas(1, pods, pods, NOW).delete]
+    assert order == ["unbound", "pending", "unready", "cheap"]
+
+
+def test_the_status_counts_and_leaves_zeros_out() -> None:
+    labels = {"app": "a", "tier": "x"}
+    pods = [a_pod("a", ready_s=20, labels=labels), a_pod("b", ready_s=3, labels={"app": "a"}), a_pod("c")]
+    status = decide_status(owner(minReadySeconds=10), pods, 2, "", NOW)
+    assert status == {
+        "replicas": 3, "fullyLabeledReplicas": 1, "readyReplicas": 2, "availableReplicas": 1, "observedGeneration": 1,
+        "terminatingReplicas": 2,
+    }  # fmt: skip
+    assert decide_status(owner(0), [], None, "", NOW) == {"replicas": 0, "observedGeneration": 1}
+
+
+def test_the_first_failure_stands_until_all_is_well() -> None:
+    failing = decide_status(owner(), [], None, "quota", NOW)
+    assert failing["conditions"] == [{
+        "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota",
+        "lastTransitionTime": ago(0),
+    }]  # fmt: skip
+    again = decide_status({**owner(), "status": failing}, [], None, "another text", NOW)
+    assert again["conditions"] == failing["conditions"]
+    assert "conditions" not in decide_status({**owner(), "status": failing}, [], None, "", NOW)
+    too_many = decide_status(owner(0), [a_pod()], None, "refused", NOW)
+    assert too_many["conditions"][0]["reason"] == "FailedDelete"
+
+
+def test_no_number_means_one() -> None:
+    assert replicas_of(an_owner("ReplicaSet", "web")) == 1
+    assert replicas_of(owner(0)) == 0
