@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holokube.hollow.admission import check_admission
+from holokube.hollow.admission import check_admission, choose_victims, is_critical, lacking_resources
 from tests.builders import node, pod
 
 GI = 1024**3 * 1000
@@ -64,3 +64,81 @@ def test_only_taints_that_evict_concern_a_kubelet(effect: str, taken: bool) -> N
     assert refused is None or refused.reason == "TaintToleration"
     tolerant = pod(tolerations=[{"operator": "Exists"}])
     assert check_admission(tolerant, tainted, allocatable=ROOM, used={}, pods=0) is None
+
+
+def pressed(*kinds: str) -> dict[str, Any]:
+    return {**node(), "status": {"conditions": [{"type": kind, "status": "True"} for kind in kinds]}}
+
+
+TOLERATING = pod(tolerations=[{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}])
+CRITICAL = pod(priority=2_000_001_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "pressures", "taken"),
+    [
+        (pod(), (), True),
+        (pod(), ("MemoryPressure",), False),
+        (asking(cpu="1"), ("MemoryPressure",), True),
+        (TOLERATING, ("MemoryPressure",), True),
+        (asking(cpu="1"), ("DiskPressure",), False),
+        (TOLERATING, ("MemoryPressure", "PIDPressure"), False),
+        (CRITICAL, ("DiskPressure",), True),
+    ],
+)
+def test_a_node_under_pressure_refuses_as_a_kubelet_does(
+    given: dict[str, Any], pressures: tuple[str, ...], taken: bool
+) -> None:
+    refused = check_admission(given, pressed(*pressures), allocatable=ROOM, used={}, pods=0)
+    if taken:
+        assert refused is None
+    else:
+        assert refused is not None and refused.reason == "Evicted"
+        assert refused.message == f"The node had condition: [{' '.join(pressures)}]. "
+
+
+def test_static_pods_and_their_mirrors_are_critical() -> None:
+    def annotated(**annotations: str) -> dict[str, Any]:
+        keys = {f"kubernetes.io/config.{key}": value for key, value in annotations.items()}
+        return {"metadata": {"name": "p", "annotations": keys}, "spec": {}}
+
+    assert is_critical(annotated(mirror="x")) and is_critical(annotated(source="file"))
+    assert not is_critical(annotated(source="api")) and not is_critical(pod(priority=1_999_999_999))
+
+
+def test_what_is_lacking_counts_pods_and_leaves_cluster_resources_out() -> None:
+    given = asking(cpu="2", **{"example.com/cluster-wide": "1"})
+    room = {"cpu": 4000, "pods": 1000}
+    assert lacking_resources(given, allocatable=room, used={"cpu": 3000}, pods=1) == {"cpu": 1000, "pods": 1000}
+    assert lacking_resources(given, allocatable=room, used={}, pods=0) == {}
+
+
+def named(name: str, requests: dict[str, str], limits: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    resources = {"requests": requests, **({"limits": limits} if limits else {})}
+    made = pod(containers=[{"name": "c", "image": "i", "resources": resources}], **spec)
+    made["metadata"]["name"] = name
+    return made
+
+
+FULL = {"cpu": "2", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("others", "lacking", "victims"),
+    [
+        ([named("small", {"cpu": "1"}), named("big", {"cpu": "3"})], {"cpu": 2500}, ["big"]),
+        ([named("small", {"cpu": "1"}), named("big", {"cpu": "3"})], {"cpu": 900}, ["small"]),
+        ([named("guaranteed", FULL, FULL), named("burstable", {"cpu": "2"})], {"cpu": 1500}, ["burstable"]),
+        ([named("g", FULL, FULL), named("b", {"cpu": "2"})], {"cpu": 3500}, ["b", "g"]),
+        ([named("none", {}), named("some", {"cpu": "1"})], {"pods": 1000}, ["none"]),
+        ([named("critical", {"cpu": "4"}, priority=2_000_001_000)], {"cpu": 1000}, None),
+        ([named("less", {"cpu": "4"}, priority=2_000_000_000)], {"cpu": 1000}, ["less"]),
+        ([named("small", {"cpu": "1"})], {"cpu": 2000}, None),
+    ],
+)  # fmt: skip
+def test_a_critical_pod_takes_the_place_of_the_fewest_and_least(
+    others: list[dict[str, Any]], lacking: dict[str, int], victims: list[str] | None
+) -> None:
+    chosen = choose_victims(CRITICAL, others, lacking)
+    assert (None if chosen is None else [v["metadata"]["name"] for v in chosen]) == victims
+    assert choose_victims(pod(), others, lacking) is None

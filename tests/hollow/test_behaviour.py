@@ -36,6 +36,8 @@ def test_pods_without_any_share_one_object() -> None:
         ({f"pod-complete{KWOK}/delay": "7s"}, "job_run_s", 7),
         ({f"pod-delete{KWOK}/delay": "8s"}, "stop_s", 8),
         ({f"pod-init-container-completed{KWOK}/delay": "9s"}, "init_run_s", 9),
+        ({f"pod-init-container-running{KWOK}/delay": "10s"}, "init_start_s", 10),
+        ({"holokube.dev/termination-message": "bye"}, "termination_message", "bye"),
         # kwok: a jitter that is not above the delay replaces it.
         ({f"pod-ready{KWOK}/delay": "5s", f"pod-ready{KWOK}/jitter-delay": "2s"}, "start_s", 2),
         ({f"pod-ready{KWOK}/delay": "2026-01-01T00:00:10Z"}, "start_s", 10),
@@ -60,6 +62,19 @@ def test_kwoks_failure_labels_are_read() -> None:
     assert (behaviour.failure, behaviour.failure_container, behaviour.exit_code) == ("Boom", "c", 9)
     assert (behaviour.failure_message, behaviour.fails_after_s) == ("m", 3)
     assert read(notes, {prefix: "false"}).failure == ""
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind", "reason", "message"),
+    [
+        ("pod-container-running-failed", "main", "containerFailed", "container failed"),
+        ("pod-init-container-running-failed", "init", "initContainerError", "initContainer reported errors"),
+    ],
+)
+def test_kwoks_failures_have_kwoks_defaults(stage: str, kind: str, reason: str, message: str) -> None:
+    behaviour = read({}, {f"{stage}{KWOK}": "true"})
+    assert (behaviour.failure, behaviour.failure_message, behaviour.failure_kind) == (reason, message, kind)
+    assert (behaviour.exit_code, behaviour.fails_after_s, behaviour.failure_container) == (1, 1.0, "")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from holokube.client.client import Client
 from holokube.client.resources import LEASES, NODES
 from holokube.hollow.leases import NAMESPACE, LeaseKeeper
 from holokube.hollow.wheel import WheelDriver
-from holokube.hollow.writes import WritePool
+from holokube.hollow.writes import ClientCarrier, WritePool
 from holokube.kube.timeformat import format_micro_time
 from holokube.testing import Cluster
 from tests.hollow.worlds import CountingTransport, fake_node
@@ -175,6 +175,7 @@ def test_no_write_counts_while_the_lease_has_run_out() -> None:
         world = LeaseWorld(cluster)
         gate = Gate(cluster.client.transport)
         world.keeper._client = Client(gate)
+        world.keeper._carrier = ClientCarrier(cluster.clock, gate, world.pool)
         world.start()
         cluster.pass_time(5)
         gate.shut = True

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from holokube.hollow.images import ImageStore
 from holokube.hollow.node_life import (
     Fault,
+    asks_for_reboot,
     boot_id,
     desired_status,
     faults_of,
@@ -15,6 +17,7 @@ from holokube.hollow.node_life import (
     registration,
     status_patch,
     transition_events,
+    unknown_words,
 )
 from holokube.hollow.profile import NodeProfile
 
@@ -85,7 +88,8 @@ def test_the_network_condition_of_others_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "condition", "status"),
-    [(Fault.NOT_READY, "Ready", "False"), (Fault.MEMORY_PRESSURE, "MemoryPressure", "True"),
+    [(Fault.NETWORK_UNAVAILABLE, "NetworkUnavailable", "True"),
+     (Fault.NOT_READY, "Ready", "False"), (Fault.MEMORY_PRESSURE, "MemoryPressure", "True"),
      (Fault.DISK_PRESSURE, "DiskPressure", "True"), (Fault.PID_PRESSURE, "PIDPressure", "True")],
 )  # fmt: skip
 def test_faults_show_in_the_conditions_and_move_their_times(fault: Fault, condition: str, status: str) -> None:
@@ -95,7 +99,11 @@ def test_faults_show_in_the_conditions_and_move_their_times(fault: Fault, condit
     found = next(c for c in broken["status"]["conditions"] if c["type"] == condition)
     assert found["lastTransitionTime"] == "1970-01-01T01:23:20Z"
     desired = desired_status(node, PROFILE, (fault,), addresses=[], boot="b")
-    (event,) = transition_events(node, desired)
+    events = transition_events(node, desired)
+    if fault is Fault.NETWORK_UNAVAILABLE:
+        assert events == []  # It is no kubelet that tells of the network.
+        return
+    (event,) = events
     assert event[2] == f"Node n status is now: {event[1]}"
 
 
@@ -107,6 +115,75 @@ def test_faults_are_asked_for_by_label_and_annotation() -> None:
     assert of({"holokube.dev/fault": "silent"}, {}) == {Fault.SILENT}
     assert of({}, {"holokube.dev/fault": "slow, disk-pressure,nonsense"}) == {Fault.SLOW, Fault.DISK_PRESSURE}
     assert of({"node-not-ready.stage.kwok.x-k8s.io": "true"}, {}) == {Fault.NOT_READY}
+
+
+def test_a_network_fault_can_be_healed_but_the_networks_own_condition_stays() -> None:
+    down = reported(reported(bare()), Fault.NETWORK_UNAVAILABLE)
+    assert conditions(reported(down))["NetworkUnavailable"] == "False"
+    foreign = {"type": "NetworkUnavailable", "status": "True", "reason": "NoRoute", "message": "m"}
+    assert conditions(reported(bare(conditions=[foreign]), Fault.NETWORK_UNAVAILABLE))["NetworkUnavailable"] == "True"
+
+
+def test_a_reboot_is_asked_for_by_token_or_word_and_not_by_healing() -> None:
+    def node(**annotations: str) -> dict[str, Any]:
+        return {"metadata": {"annotations": {f"holokube.dev/{key}": value for key, value in annotations.items()}}}
+
+    assert asks_for_reboot(node(reboot="1"), node(reboot="2"))
+    assert asks_for_reboot(node(fault="slow"), node(fault="slow,reboot"))
+    assert not asks_for_reboot(node(fault="slow,reboot"), node(fault="slow"))
+    assert not asks_for_reboot(node(fault="reboot"), node(fault="reboot,slow"))
+
+
+def test_kwoks_annotations_say_why_a_node_is_not_ready() -> None:
+    key = "node-not-ready.stage.kwok.x-k8s.io"
+    meta = {"name": "n", "uid": "u", "labels": {key: "true"},
+            "annotations": {f"{key}/reason": "Fire", f"{key}/message": "in the rack", f"{key}/type": "DiskPressure"}}
+    node = {"metadata": meta, "status": {}}
+    found = {c["type"]: c for c in reported(node, *faults_of(node))["status"]["conditions"]}
+    for kind, status in (("Ready", "False"), ("DiskPressure", "True")):
+        assert {f: found[kind][f] for f in ("status", "reason", "message")} == {
+            "status": status, "reason": "Fire", "message": "in the rack"}  # fmt: skip
+    assert found["MemoryPressure"]["status"] == "False"
+
+
+def test_conditions_of_the_profile_are_reported_too_and_settle() -> None:
+    profile = NodeProfile(conditions=[{"type": "KernelDeadlock", "status": "False"}])
+    node = bare()
+    desired = desired_status(node, profile, (), addresses=[], boot="b")
+    patch = status_patch(node, desired, 1000)
+    assert patch is not None and patch["status"]["conditions"][-1]["type"] == "KernelDeadlock"
+    sent = [{k: v for k, v in c.items() if v} for c in patch["status"]["conditions"]]
+    after = {**node, "status": {**patch["status"], "conditions": sent}}
+    assert status_patch(after, desired_status(after, profile, (), addresses=[], boot="b"), 2000) is None
+    with pytest.raises(ValueError, match="needs the type"):
+        NodeProfile(conditions=[{"status": "True"}])
+
+
+def test_images_are_told_with_the_next_report_and_not_before() -> None:
+    node = reported(bare())
+    images = ImageStore()
+    images.add("registry.example/app:1")
+    desired = desired_status(node, PROFILE, (), addresses=[], boot="b", images=images.report())
+    assert status_patch(node, desired, 2000) is None
+    beat = status_patch(node, desired, 2000, heartbeat=True)
+    assert beat is not None and beat["status"]["images"][0]["names"][1] == "registry.example/app:1"
+
+
+def test_at_most_fifty_images_are_kept_the_largest_first() -> None:
+    images = ImageStore()
+    for number in range(60):
+        images.add(f"registry.example/app:{number}")
+    images.add("registry.example/app:59")
+    listed = images.report()
+    assert len(listed) == 50 and not any("registry.example/app:0" in entry["names"] for entry in listed)
+    sizes = [entry["sizeBytes"] for entry in listed]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_words_that_mean_nothing_can_be_named() -> None:
+    key = "holokube.dev/fault"
+    node = {"metadata": {"labels": {key: "fire"}, "annotations": {key: "slow,reboot,x"}}}
+    assert unknown_words(node) == ["x", "fire"]
 
 
 def test_a_new_node_says_so_in_its_events() -> None:

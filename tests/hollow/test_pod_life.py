@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holokube.hollow.pod_life import begin, reboot
-from holokube.hollow.pod_state import Rejection, Stage
+from holokube.hollow.pod_life import begin, failed, preempt, reboot
+from holokube.hollow.pod_state import EmitEvent, Rejection, Stage
 from holokube.hollow.profile import FAST, PodProfile
 from tests.builders import pod
 from tests.hollow.worlds import DRAW, FakeHost, PodWorld
@@ -377,9 +377,115 @@ def test_kwoks_annotations_are_understood() -> None:
     assert world.run_until(7.1).phase == "Running"
 
 
+def test_kwoks_failures_are_those_of_all_containers_of_a_kind() -> None:
+    given = pod(restartPolicy="Never", containers=[container("a"), container("b")], initContainers=[container("i")])
+    given["metadata"]["labels"] = {"pod-container-running-failed.stage.kwok.x-k8s.io": "true"}
+    world = PodWorld(given).run_until(5)
+    assert [world.state(name) for name in ("i", "a", "b")] == ["Completed", "containerFailed", "containerFailed"]
+    assert world.phase == "Failed"
+    given["metadata"]["labels"] = {"pod-init-container-running-failed.stage.kwok.x-k8s.io": "true"}
+    world = PodWorld(given).run_until(5)
+    assert (world.phase, world.state("i"), world.state("a")) == ("Failed", "initContainerError", "PodInitializing")
+
+
 def test_annotations_that_make_no_sense_are_reported() -> None:
     world = PodWorld(annotated(pod(), run_time="soon")).step()
     assert world.events == ["HollowAnnotationIgnored"] and world.phase == "Running"
+
+
+def ruled(name: str, action: str, operator: str = "In", policy: str = "Never") -> dict[str, Any]:
+    rule = {"action": action, "exitCodes": {"operator": operator, "values": [42]}}
+    return container(name, restartPolicy=policy, restartPolicyRules=[rule])
+
+
+@pytest.mark.parametrize(
+    ("code", "operator", "restarts"), [("42", "In", 1), ("1", "In", 0), ("42", "NotIn", 0), ("1", "NotIn", 1)]
+)
+def test_a_containers_own_rules_come_before_the_policies(code: str, operator: str, restarts: int) -> None:
+    given = annotated(pod(restartPolicy="Never", containers=[ruled("c", "Restart", operator)]),
+                      run_time="5s", exit_code=code)  # fmt: skip
+    world = PodWorld(given).run_until(6)
+    assert world.container()["restartCount"] == restarts
+    assert world.phase == ("Running" if restarts else "Failed")
+
+
+def test_one_container_can_restart_them_all_from_the_init_containers_on() -> None:
+    given = pod(restartPolicy="Never", initContainers=[container("i")],
+                containers=[ruled("watch", "RestartAllContainers"), container("work")])  # fmt: skip
+    given = annotated(given, failure="Error", failure_container="watch", exit_code="42", run_time="5s")
+    world = PodWorld(given).run_until(5.5)
+    assert world.condition("AllContainersRestarting") == ("True", "RestartAllContainersStarted")
+    assert world.state("work") == "RestartingAllContainers"
+    world.run_until(7)
+    assert [world.container(name)["restartCount"] for name in ("i", "watch", "work")] == [1, 1, 1]
+    assert [world.state(name) for name in ("i", "watch", "work")] == ["Completed", "running", "running"]
+    assert world.condition("AllContainersRestarting") == ("False", "")
+    assert world.container("work")["lastState"]["terminated"]["reason"] == "RestartingAllContainers"
+    assert world.container("watch")["lastState"]["terminated"]["exitCode"] == 42
+    assert world.condition("Ready") == ("True", "")
+
+
+def test_pods_without_such_a_rule_say_nothing_of_it() -> None:
+    world = PodWorld(pod()).step()
+    assert "AllContainersRestarting" not in [c["type"] for c in world.pod["status"]["conditions"]]
+
+
+def test_a_pre_stop_sleep_comes_before_the_end() -> None:
+    hook = {"preStop": {"sleep": {"seconds": 5}}}
+    world = PodWorld(pod(containers=[container(lifecycle=hook)]), KUBELET).run_until(20)
+    start_s = world.now_s
+    world.delete().step()
+    assert world.due_s == start_s + 7
+    world.now_s = world.due_s
+    world.step()
+    assert world.phase == "Succeeded" and world.deleted
+
+
+def test_a_pre_stop_sleep_beyond_the_grace_is_cut_off_with_a_kill() -> None:
+    hook = {"preStop": {"sleep": {"seconds": 60}}}
+    world = PodWorld(pod(containers=[container(lifecycle=hook)]), KUBELET).run_until(20)
+    start_s = world.now_s
+    world.delete(grace_s=10).step()
+    assert world.due_s == start_s + 10
+    world.now_s = world.due_s
+    world.step()
+    assert world.container()["state"]["terminated"]["exitCode"] == 137 and world.phase == "Failed"
+
+
+def test_sidecars_stop_after_the_main_containers_the_last_first() -> None:
+    sidecars = [container("s1", restartPolicy="Always"), container("s2", restartPolicy="Always")]
+    world = PodWorld(pod(initContainers=sidecars), KUBELET).run_until(20)
+    world.delete().step()
+    world.now_s = world.due_s
+    world.step()
+    ended = {name: world.container(name)["state"]["terminated"]["finishedAt"] for name in ("c", "s1", "s2")}
+    assert ended["c"] < ended["s2"] < ended["s1"]
+
+
+def test_a_termination_message_is_left_behind() -> None:
+    world = PodWorld(annotated(pod(restartPolicy="Never"), run_time="1s", termination_message="bye")).run_until(2)
+    assert world.container()["state"]["terminated"]["message"] == "bye"
+
+
+def test_a_pod_that_makes_room_fails_with_the_kubelets_words() -> None:
+    world = PodWorld(pod(), KUBELET).run_until(20)
+    commands = preempt(world.pod, world.run, world.now_s, DRAW)
+    assert [c.reason for c in commands if isinstance(c, EmitEvent)] == ["Preempting", "Killing"]
+    world.step()
+    world.now_s = world.due_s
+    world.step()
+    status = world.pod["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "Preempting")
+    assert status["message"] == "Preempted in order to admit critical pod"
+    assert world.condition("DisruptionTarget") == ("True", "TerminationByKubelet")
+    assert preempt(world.pod, world.run, world.now_s, DRAW) == ()
+
+
+def test_a_failed_write_lets_the_next_step_speak_again() -> None:
+    world = PodWorld(pod()).step().delete().step()
+    failed(world.run)
+    world.deleted = False
+    assert world.step().deleted
 
 
 def test_what_the_server_lost_is_sent_again() -> None:

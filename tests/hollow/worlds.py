@@ -36,6 +36,9 @@ class FakeHost:
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
         return self.rejection
 
+    def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
+        return self.rejection
+
     def take_addresses(self) -> tuple[str, ...] | None:
         return (self.free.pop(0),) if self.free else None
 
@@ -63,6 +66,7 @@ class PodWorld:
         result = step(self.pod, self.run, self.now_s, DRAW)
         for command in result.commands:
             if isinstance(command, PatchStatus):
+                assert isinstance(command.patch, dict)
                 self.patches.append(command.patch)
                 self._apply(command.patch["status"])
             elif isinstance(command, EmitEvent):
@@ -76,6 +80,9 @@ class PodWorld:
     def _apply(self, change: dict[str, Any]) -> None:
         conditions = {c["type"]: c for c in self.pod["status"].get("conditions") or ()}
         for condition in change.get("conditions") or ():
+            if condition.get("$patch") == "delete":
+                conditions.pop(condition["type"], None)
+                continue
             merged = {**conditions.get(condition["type"], {}), **condition}
             conditions[condition["type"]] = {k: v for k, v in merged.items() if v is not None}
         status = apply_merge_patch(self.pod["status"], {**change, "conditions": list(conditions.values())})

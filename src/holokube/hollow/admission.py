@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from holokube.hollow.pod_state import Rejection
 from holokube.kube.affinity import RequiredNodeAffinity
-from holokube.kube.resources import CPU, PODS, is_extended_resource, pod_requests
-from holokube.kube.taints import find_untolerated, taints_of, tolerations_of
+from holokube.kube.resources import CPU, PODS, is_extended_resource, pod_requests, qos_class
+from holokube.kube.taints import Taint, find_untolerated, taints_of, tolerations_of
+from holokube.kube.types import JsonObject
+
+CRITICAL_PRIORITY = 2_000_000_000
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
+_MEMORY_TAINT = Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule")
+_MIRROR = "kubernetes.io/config.mirror"
+_SOURCE = "kubernetes.io/config.source"
 
 # The scheduler's fit looks at these before the others, and only the first failure is reported.
 _ORDER = ("cpu", "memory", "ephemeral-storage")
@@ -29,6 +36,19 @@ def check_admission(
     host_ports: Iterable[tuple[str, str, int]] = (),
 ) -> Rejection | None:
     """The first reason to refuse, None when the pod is taken. Amounts are in milli-units."""
+    under_pressure = _pressure_refuses(pod, node)
+    if under_pressure is not None:
+        return under_pressure
+    shortage = check_resources(pod, allocatable=allocatable, used=used, pods=pods)
+    if shortage is not None:
+        return shortage
+    return _check_predicates(pod, node, host_ports)
+
+
+def check_resources(
+    pod: Mapping[str, Any], *, allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
+) -> Rejection | None:
+    """The first resource that the node lacks for the pod, beside ``pods`` others that use so much."""
     pods_max = allocatable.get(PODS, 0) // 1000
     if pods + 1 > pods_max:
         return _insufficient(PODS, 1, pods, pods_max)
@@ -43,6 +63,12 @@ def check_admission(
         if wanted > allocatable.get(name, 0) - used.get(name, 0):
             shown = [_shown(name, amount) for amount in (wanted, used.get(name, 0), allocatable.get(name, 0))]
             return _insufficient(name, *shown)
+    return None
+
+
+def _check_predicates(
+    pod: Mapping[str, Any], node: Mapping[str, Any], host_ports: Iterable[tuple[str, str, int]]
+) -> Rejection | None:
     if not RequiredNodeAffinity.of_pod(pod).matches_node(node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     taken = set(host_ports)
@@ -52,6 +78,98 @@ def check_admission(
     if taints and find_untolerated(taints, tolerations_of(pod)) is not None:
         return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
     return None
+
+
+def _pressure_refuses(pod: Mapping[str, Any], node: Mapping[str, Any]) -> Rejection | None:
+    """A node under pressure takes critical pods only; under memory pressure alone, pods with requests as well."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    pressures = [c["type"] for c in conditions if c.get("type") in _PRESSURES and c.get("status") == "True"]
+    if not pressures or is_critical(pod):
+        return None
+    if pressures == ["MemoryPressure"]:
+        if qos_class(pod) != "BestEffort":
+            return None
+        if any(toleration.tolerates(_MEMORY_TAINT) for toleration in tolerations_of(pod)):
+            return None
+    return Rejection("Evicted", f"The node had condition: [{' '.join(pressures)}]. ")
+
+
+def is_critical(pod: Mapping[str, Any]) -> bool:
+    """Static pods, their mirrors, and those with the priority of the system."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if _MIRROR in annotations or annotations.get(_SOURCE, "api") != "api":
+        return True
+    return int(pod["spec"].get("priority") or 0) >= CRITICAL_PRIORITY
+
+
+def lacking_resources(
+    pod: Mapping[str, Any], *, allocatable: Mapping[str, int], used: Mapping[str, int], pods: int
+) -> dict[str, int]:
+    """By how much the node falls short for the pod, in milli-units."""
+    requests = {**requests_of(pod), PODS: 1000}
+    taken = {**used, PODS: pods * 1000}
+    short = {
+        name: wanted - (allocatable.get(name, 0) - taken.get(name, 0))
+        for name, wanted in requests.items()
+        if wanted > 0 and (name in allocatable or not is_extended_resource(name))
+    }
+    return {name: amount for name, amount in short.items() if amount > 0}
+
+
+def choose_victims(
+    pod: Mapping[str, Any], others: Sequence[JsonObject], lacking: Mapping[str, int]
+) -> list[JsonObject] | None:
+    """Which of the other pods make room for a critical one; None when all of them together do not.
+
+    As a kubelet chooses: no guaranteed pod while burstable and best-effort ones suffice, and as few as possible.
+    """
+    if not is_critical(pod):
+        return None
+    by_class: dict[str, list[JsonObject]] = {"BestEffort": [], "Burstable": [], "Guaranteed": []}
+    for other in others:
+        if _is_preemptable(pod, other):
+            by_class[qos_class(other)].append(other)
+    best_effort, burstable, guaranteed = by_class.values()
+    if _still_lacking(lacking, [*best_effort, *burstable, *guaranteed]):
+        return None
+    chosen_g = _nearest(guaranteed, _still_lacking(lacking, [*best_effort, *burstable]))
+    chosen_b = _nearest(burstable, _still_lacking(lacking, [*best_effort, *chosen_g]))
+    chosen_e = _nearest(best_effort, _still_lacking(lacking, [*chosen_b, *chosen_g]))
+    return [*chosen_e, *chosen_b, *chosen_g]
+
+
+def _is_preemptable(pod: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if not is_critical(other):
+        return True
+    return int(pod["spec"].get("priority") or 0) > int(other["spec"].get("priority") or 0)
+
+
+def _amounts(pod: Mapping[str, Any]) -> dict[str, int]:
+    return {**requests_of(pod), PODS: 1000}
+
+
+def _still_lacking(lacking: Mapping[str, int], gone: Sequence[JsonObject]) -> dict[str, int]:
+    freed = [_amounts(pod) for pod in gone]
+    left = {name: amount - sum(one.get(name, 0) for one in freed) for name, amount in lacking.items()}
+    return {name: amount for name, amount in left.items() if amount > 0}
+
+
+def _nearest(pods: Sequence[JsonObject], lacking: Mapping[str, int]) -> list[JsonObject]:
+    """Takes the pod that frees the largest share of what is lacking, the smaller of two, until nothing is."""
+    left = list(pods)
+    chosen: list[JsonObject] = []
+    while lacking:
+
+        def rank(pod: JsonObject, missing: Mapping[str, int] = lacking) -> tuple[float, int, int]:
+            has = _amounts(pod)
+            rests = [(max(0, amount - has.get(name, 0)) / amount) ** 2 for name, amount in missing.items()]
+            return sum(rests), has.get("memory", 0), has.get(CPU, 0)
+
+        best = min(left, key=rank)
+        left.remove(best)
+        chosen.append(best)
+        lacking = _still_lacking(lacking, [best])
+    return chosen
 
 
 def host_ports_of(pod: Mapping[str, Any]) -> list[tuple[str, str, int]]:

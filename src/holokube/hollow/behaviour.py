@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holokube.hollow.draws import Draw
+from holokube.hollow.usage import usage_problems
 from holokube.kube.timeformat import parse_duration, parse_time
 
 PREFIX = "holokube.dev/"
@@ -22,11 +23,14 @@ EXIT_CODE = PREFIX + "exit-code"
 FAILURE = PREFIX + "failure"
 FAILURE_CONTAINER = PREFIX + "failure-container"
 FAILURE_MESSAGE = PREFIX + "failure-message"
+TERMINATION_MESSAGE = PREFIX + "termination-message"
 
 FAILURES = ("ErrImagePull", "OOMKilled", "Error")
 
 _KWOK_SUFFIX = ".stage.kwok.x-k8s.io"
 _OOM_EXIT_CODE = 137
+TERMINATION_MESSAGE_MAX = 4096
+"""A kubelet keeps no more of a termination log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Behaviour:
     sandbox_s: float | None = None
     start_s: float | None = None
     ready_s: float | None = None
+    init_start_s: float | None = None
     init_run_s: float | None = None
     run_s: float | None = None
     job_run_s: float | None = None
@@ -45,8 +50,12 @@ class Behaviour:
     failure: str = ""
     """``ErrImagePull``, or the reason with which the container ends."""
     failure_container: str = ""
+    failure_kind: str = ""
+    """``main`` or ``init``: without a name all of these fail, as with kwok; empty means the first main container."""
     failure_message: str = ""
     fails_after_s: float | None = None
+    termination_message: str = ""
+    """What a container that ends by itself leaves in its termination log."""
     problems: tuple[str, ...] = ()
     """What could not be understood."""
 
@@ -67,6 +76,7 @@ def behaviour_of(pod: Mapping[str, Any], now_s: float, draw: Draw) -> Behaviour:
         sandbox_s=reader.kwok_delay("pod-create"),
         start_s=_first(reader.duration(START_DELAY), reader.kwok_delay("pod-ready")),
         ready_s=reader.duration(READY_DELAY),
+        init_start_s=reader.kwok_delay("pod-init-container-running"),
         init_run_s=reader.kwok_delay("pod-init-container-completed"),
         run_s=reader.duration(RUN_TIME),
         job_run_s=reader.kwok_delay("pod-complete"),
@@ -74,9 +84,11 @@ def behaviour_of(pod: Mapping[str, Any], now_s: float, draw: Draw) -> Behaviour:
         exit_code=failure.exit_code,
         failure=failure.reason,
         failure_container=failure.container,
+        failure_kind=failure.kind,
         failure_message=failure.message,
         fails_after_s=failure.after_s,
-        problems=tuple(reader.problems),
+        termination_message=annotations.get(TERMINATION_MESSAGE, "")[:TERMINATION_MESSAGE_MAX],
+        problems=(*reader.problems, *usage_problems(pod)),
     )
 
 
@@ -91,6 +103,14 @@ class _Failure:
     message: str = ""
     exit_code: int = 0
     after_s: float | None = None
+    kind: str = ""
+
+
+# Label of kwok's chaos stages -> containers it is about, and what it says unless told.
+_KWOK_FAILURES = {
+    "pod-container-running-failed": ("main", "containerFailed", "container failed"),
+    "pod-init-container-running-failed": ("init", "initContainerError", "initContainer reported errors"),
+}
 
 
 class _Reader:
@@ -158,17 +178,19 @@ class _Reader:
                 self.number(EXIT_CODE, default),
                 self.duration(RUN_TIME),
             )
-        for stage in ("pod-container-running-failed", "pod-init-container-running-failed"):
+        for stage in _KWOK_FAILURES:
             if self._labels.get(stage + _KWOK_SUFFIX) == "true":
                 return self._kwok_failure(stage + _KWOK_SUFFIX, stage)
         return _Failure(exit_code=self.number(EXIT_CODE, 0))
 
     def _kwok_failure(self, prefix: str, stage: str) -> _Failure:
         annotations = self._annotations
+        kind, reason, message = _KWOK_FAILURES[stage]
         return _Failure(
-            annotations.get(f"{prefix}/reason", "Error"),
+            annotations.get(f"{prefix}/reason") or reason,
             annotations.get(f"{prefix}/container-name", ""),
-            annotations.get(f"{prefix}/message", ""),
+            annotations.get(f"{prefix}/message") or message,
             self.number(f"{prefix}/exit-code", 1),
             _first(self.kwok_delay(stage), 1.0),
+            kind,
         )

@@ -18,6 +18,11 @@ from holokube.kube.types import JsonObject
 # A kubelet shows ErrImagePull until its next look at the pod, and only then the back-off.
 _PULL_ERROR_SHOWS_S = 2.0
 _KILLED_EXIT_CODE = 137
+RESTART_ALL = "RestartAllContainers"
+RESTARTING_ALL = "RestartingAllContainers"
+_REMOVED_MESSAGE = "The container is removed because RestartAllContainers in place"
+# A kubelet removes all containers before it looks at the pod again and starts the first of them.
+_RESTART_ALL_S = 1.0
 
 
 class ContainerLife:
@@ -108,9 +113,11 @@ class ContainerLife:
 
     def _is_the_one(self, c: ContainerRun) -> bool:
         """Whether a failure asked for by annotation is this container's; by default the first one's."""
-        named = self.run.behaviour.failure_container
-        if named:
-            return c.name == named
+        behaviour = self.run.behaviour
+        if behaviour.failure_container:
+            return c.name == behaviour.failure_container
+        if behaviour.failure_kind:
+            return c.kind == behaviour.failure_kind
         return c.name == str(self.pod["spec"]["containers"][0]["name"])
 
     def _begin_pull(self, c: ContainerRun) -> None:
@@ -150,6 +157,8 @@ class ContainerLife:
         wait_s = self.delay(self.run.profile.start, f"{c.name}/{c.restarts}/start")
         if c.restarts == 0 and c.kind == "main" and self.run.behaviour.start_s is not None:
             wait_s = self.run.behaviour.start_s
+        elif c.restarts == 0 and c.kind in ("init", "sidecar") and self.run.behaviour.init_start_s is not None:
+            wait_s = self.run.behaviour.init_start_s
         c.due_s = self.now_s + wait_s
 
     def _started(self, c: ContainerRun) -> None:
@@ -184,7 +193,7 @@ class ContainerLife:
             c.due_s = c.started_s + (self.delay(profile.init_run, key + "/run") if run_s is None else run_s)
         elif c.kind == "main" and (run_s := self._run_s(key)) is not None:
             c.due_s = c.started_s + run_s
-            c.exit_code = behaviour.exit_code
+            c.exit_code, c.message = behaviour.exit_code, behaviour.termination_message
             c.reason = "Completed" if c.exit_code == 0 else "Error"
         elif profile.crash_rate and self.draw(f"{self.run.uid}/{c.name}/crashes") < profile.crash_rate:
             c.due_s = c.started_s + self.delay(profile.crash_after, key + "/crash")
@@ -208,6 +217,10 @@ class ContainerLife:
         """Whether an ended container is started again, and when."""
         if c.kind == "ephemeral" or not restarts_after(self.spec_of(c), self.pod["spec"], c.exit_code, c.kind):
             return
+        if restart_rule(self.spec_of(c), c.exit_code) == RESTART_ALL:
+            self._restart(c)
+            self.restart_all(c)
+            return
         if c.finished_s - c.started_s > self.run.profile.backoff_reset_s:
             c.failures = 0
         c.failures += 1
@@ -223,35 +236,76 @@ class ContainerLife:
         c.restarts += 1
         c.phase, c.due_s, c.message = Phase.WAITING, NEVER_S, ""
 
+    def start_again(self, c: ContainerRun) -> None:
+        """Starts a container that was ended for this purpose, whatever its restart policy says."""
+        self._restart(c)
+
+    def restart_all(self, trigger: ContainerRun) -> None:
+        """All containers go, and the pod begins with its init containers again, in the same sandbox."""
+        for c in self.run.containers or ():
+            if c is trigger or c.kind == "ephemeral" or c.phase not in (Phase.RUNNING, Phase.TERMINATED):
+                continue
+            if c.phase is Phase.RUNNING:
+                self.event("Normal", "Killing", f"Stopping container {c.name}", c)
+                self.kill(c, exit_code=_KILLED_EXIT_CODE)
+            c.exit_code, c.reason, c.message = _KILLED_EXIT_CODE, RESTARTING_ALL, _REMOVED_MESSAGE
+            self._restart(c)
+        self.run.initialized = False
+        self.run.restarts_all_s = self.now_s + _RESTART_ALL_S
+
+    def stop_s(self, c: ContainerRun) -> float:
+        """How long a container takes to stop: its preStop hook, then the program itself."""
+        asked_s = self.run.behaviour.stop_s
+        hook = ((self.spec_of(c).get("lifecycle") or {}).get("preStop") or {}).get("sleep") or {}
+        stop_s = self.delay(self.run.profile.stop, "stop") if asked_s is None else asked_s
+        return float(hook.get("seconds") or 0) + stop_s
+
     def _backoff_s(self, failures: int) -> float:
         profile = self.run.profile
         return float(min(profile.backoff_max_s, profile.backoff_base_s * 2 ** min(failures - 1, 30)))
 
-    def kill(self, c: ContainerRun, *, exit_code: int, reason: str = "") -> None:
-        """Ends a container for good, whatever it does."""
+    def kill(self, c: ContainerRun, *, exit_code: int, reason: str = "", at_s: float | None = None) -> None:
+        """Ends a container for good, whatever it does; ``at_s`` if it has ended before now."""
         if c.phase is Phase.RUNNING:
             c.exit_code = exit_code
             c.reason = reason or ("Completed" if exit_code == 0 else "Error")
-            c.message, c.finished_s = "", self.now_s
+            c.message, c.finished_s = "", self.now_s if at_s is None else at_s
             c.phase, c.due_s = Phase.TERMINATED, NEVER_S
         else:
             c.due_s = NEVER_S
 
 
+def restart_rule(spec: Mapping[str, Any], exit_code: int) -> str:
+    """The action of the first of a container's rules that knows the exit code; rules need a policy of its own."""
+    if spec.get("restartPolicy") is None:
+        return ""
+    for rule in spec.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        listed = exit_code in (codes.get("values") or ())
+        if listed == (codes.get("operator") == "In"):
+            return str(rule.get("action") or "")
+    return ""
+
+
 def restarts_after(spec: Mapping[str, Any], pod_spec: Mapping[str, Any], exit_code: int, kind: str) -> bool:
     """Whether a container is started again after this exit code: its own rules, its own policy, the pod's."""
-    own = spec.get("restartPolicy")
-    if own is not None:
-        for rule in spec.get("restartPolicyRules") or ():
-            codes = rule.get("exitCodes") or {}
-            listed = exit_code in (codes.get("values") or ())
-            if rule.get("action") == "Restart" and listed == (codes.get("operator") == "In"):
-                return True
-    policy = own or pod_spec.get("restartPolicy") or "Always"
+    if restart_rule(spec, exit_code) in ("Restart", RESTART_ALL):
+        return True
+    policy = spec.get("restartPolicy") or pod_spec.get("restartPolicy") or "Always"
     if kind == "init":
         # An init container that has succeeded is never run again, whatever the policy says.
         return exit_code != 0 and policy != "Never"
     return bool(policy == "Always" or (policy == "OnFailure" and exit_code != 0))
+
+
+def may_restart_all(pod_spec: Mapping[str, Any]) -> bool:
+    """Whether one container of a pod can make all of them start again; asked for every status, so it is quick."""
+    for key in ("containers", "initContainers"):
+        for container in pod_spec.get(key) or ():
+            rules = container.get("restartPolicyRules")
+            if rules and any(rule.get("action") == RESTART_ALL for rule in rules):
+                return True
+    return False
 
 
 def terminated_state(c: ContainerRun, uid: str) -> JsonObject:

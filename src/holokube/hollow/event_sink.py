@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from holokube.base.clock import Clock
-from holokube.base.errors import TransportError
-from holokube.client.client import Client
+from holokube.base.errors import HolokubeError
+from holokube.client.client import PatchType
 from holokube.client.resources import EVENTS
-from holokube.hollow.writes import Urgency, WritePool
-from holokube.kube.errors import AlreadyExists, ApiError, NotFound
+from holokube.client.transport import Call
+from holokube.hollow.writes import Answered, Carrier, Urgency
+from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.event_correlator import CountingCorrelator, EventWrite
@@ -23,10 +25,9 @@ _NAMES_MAX = 16
 class EventSink:
     """Builds, counts and queues events; they are the first to be dropped when there is too much to do."""
 
-    def __init__(self, clock: Clock, client: Client, pool: WritePool, *, identity: str = "") -> None:
+    def __init__(self, clock: Clock, carrier: Carrier, *, identity: str = "") -> None:
         self._clock = clock
-        self._client = client
-        self._pool = pool
+        self._carrier = carrier
         self._correlator = CountingCorrelator(
             clock, new_name=lambda event: self._new_name(event["involvedObject"]["name"])
         )
@@ -63,30 +64,39 @@ class EventSink:
         }
         write = self._correlator.correlate(event)
         if write is not None:
-            self._pool.submit(Urgency.EVENT, lambda: self._write(write))
+            self._write(write)
 
-    async def _write(self, write: EventWrite) -> None:
+    def _write(self, write: EventWrite) -> None:
+        if write.patch is None:
+            self._create(write, _NAMES_MAX)
+            return
         meta = write.event["metadata"]
-        try:
-            if write.patch is not None:
-                try:
-                    await self._client.patch(EVENTS, meta["name"], write.patch, namespace=meta["namespace"])
-                    return
-                except NotFound:
-                    # It has expired on the server: write it anew.
-                    pass
-            for _ in range(_NAMES_MAX):
-                try:
-                    await self._client.create(EVENTS, write.event, write.event["metadata"]["namespace"])
-                    return
-                except AlreadyExists:
-                    name = self._new_name(write.event["involvedObject"]["name"])
-                    write.event = {**write.event, "metadata": {**write.event["metadata"], "name": name}}
-                    self._correlator.renamed(write.key, write.event)
+        call = Call("patch", EVENTS, meta["namespace"], meta["name"], "", {}, write.patch, PatchType.MERGE.value)
+        self._send(call, partial(self._patched, write))
+
+    def _patched(self, write: EventWrite, _answer: JsonObject, error: HolokubeError | None) -> None:
+        if isinstance(error, NotFound):
+            # It has expired on the server: write it anew.
+            self._create(write, _NAMES_MAX)
+        elif error is not None:
             self.lost += 1
-        except (ApiError, TransportError):
+
+    def _create(self, write: EventWrite, names_left: int) -> None:
+        call = Call("create", EVENTS, write.event["metadata"]["namespace"], body=write.event)
+        self._send(call, partial(self._created, write, names_left - 1))
+
+    def _created(self, write: EventWrite, names_left: int, _answer: JsonObject, error: HolokubeError | None) -> None:
+        if isinstance(error, AlreadyExists) and names_left > 0:
+            name = self._new_name(write.event["involvedObject"]["name"])
+            write.event = {**write.event, "metadata": {**write.event["metadata"], "name": name}}
+            self._correlator.renamed(write.key, write.event)
+            self._create(write, names_left)
+        elif error is not None:
             # A namespace being deleted refuses events, a restarting server all: neither is worth a second try.
             self.lost += 1
+
+    def _send(self, call: Call, done: Answered) -> None:
+        self._carrier.send(Urgency.EVENT, call, done)
 
     def _new_name(self, object_name: str) -> str:
         now_ns = int(self._clock.time() * 1_000_000) * 1000 + self._offset_ns

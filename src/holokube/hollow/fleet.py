@@ -16,8 +16,9 @@ from holokube.base.clock import Clock
 from holokube.base.errors import TransportError, UsageError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
+from holokube.client.backoff import BackoffPolicy
 from holokube.client.client import Client
-from holokube.client.informer import EventType, Informer
+from holokube.client.informer import EventType, Informer, Transform
 from holokube.client.resources import NODES, PODS
 from holokube.hollow.draws import KeyedDraws, stable_int
 from holokube.hollow.event_sink import EventSink
@@ -28,7 +29,7 @@ from holokube.hollow.node_record import NodeRecord
 from holokube.hollow.pod_keeper import PodKeeper
 from holokube.hollow.profile import Profile
 from holokube.hollow.wheel import WheelDriver
-from holokube.hollow.writes import WritePool
+from holokube.hollow.writes import Carrier, ClientCarrier, WritePool
 from holokube.kube.errors import AlreadyExists, ApiError
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
@@ -37,6 +38,9 @@ from holokube.runtime.stop import StopSignal
 DEFAULT_ANNOTATION_SELECTOR = "kwok.x-k8s.io/node=fake"
 RELEASE_DEADLINE_S = 5.0
 START_RETRY_S = 1.0
+REGISTRARS = 8
+WATCH_BACKOFF = BackoffPolicy(max_s=4.0)
+"""Shorter than others wait: after a restart of the server, pods wait for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +86,13 @@ class Fleet:
         identity: str = "",
         nodes: Informer | None = None,
         pods: Informer | None = None,
+        carrier: Carrier | None = None,
+        keep: Transform | None = None,
     ) -> None:
         """``nodes`` and ``pods`` are informers that others share, already or soon running; without, it has its own.
+
+        ``carrier`` takes the writes to the server, the client unless told. ``keep`` makes what informers of the
+        fleet's own keep of each object smaller.
 
         An ``identity`` that survives a restart, the name of a StatefulSet's pod say, lets the restarted process go
         on at once with the leases that it held.
@@ -98,29 +107,32 @@ class Fleet:
         self._labels = LabelSelector.parse(options.label_selector)
         self._own: list[Informer] = []
         self._nodes = nodes or self._own_informer(
-            Informer(clock, client, NODES, label_selector=options.label_selector, rng=rng.fork("nodes"))
+            Informer(clock, client, NODES, label_selector=options.label_selector, rng=rng.fork("nodes"), transform=keep,
+                     backoff=WATCH_BACKOFF)
         )
         self._pods = pods or self._own_informer(
-            Informer(clock, client, PODS, field_selector="spec.nodeName!=", rng=rng.fork("pods"))
+            Informer(clock, client, PODS, field_selector="spec.nodeName!=", rng=rng.fork("pods"), transform=keep,
+                     backoff=WATCH_BACKOFF)
         )
         self._pods.add_index(f"node/{self.identity}", _node_of)
         draw = KeyedDraws(f"{rng.seed}")
         self.wheel: WheelDriver[Callable[[], None]] = WheelDriver(clock, lambda action: action())
         self.pool = WritePool(workers=options.workers, lease_workers=options.lease_workers)
-        self.events = EventSink(clock, client, self.pool, identity=self.identity)
+        self._carrier: Carrier = carrier or ClientCarrier(clock, client.transport, self.pool)
+        self.events = EventSink(clock, self._carrier, identity=self.identity)
         self.pods = PodKeeper(
-            clock, client, self.pool, self.wheel, self.events, options.profile.pods, draw, self._may_write
+            clock, self._carrier, self.wheel, self.events, options.profile.pods, draw, self._may_write
         )
         self.nodes = NodeKeeper(
-            clock, client, self.pool, self.wheel, self.events, options.profile.nodes, draw, self._may_write,
-            on_back=self._back_from_reboot,
+            clock, self._carrier, self.wheel, self.events, options.profile.nodes, draw, self._may_write,
+            on_back=self._back_from_reboot, on_answer=self._node_changed,
         )  # fmt: skip
         self.leases: LeaseKeeper | None = None
         if options.lease_duration_s:
             self.leases = LeaseKeeper(
                 clock, client, self.pool, self.wheel,
                 identity=self.identity, rng=rng.fork("leases"), duration_s=options.lease_duration_s,
-                on_gained=self._gained, on_lost=self._lost,
+                on_gained=self._gained, on_lost=self._lost, carrier=self._carrier,
             )  # fmt: skip
         self._log = get_logger("holokube.hollow.fleet").bind(identity=self.identity)
 
@@ -152,6 +164,7 @@ class Fleet:
                 remove()
             self.wheel.stop()
             await self.pool.stop()
+            await self._carrier.close()
             for informer in self._own:
                 await informer.stop()
             self._forget_everything()
@@ -176,11 +189,29 @@ class Fleet:
 
     async def register(self, names: Iterable[str]) -> None:
         """Creates Node objects of the fleet's own; those that exist are adopted as they are."""
-        for name in names:
-            node = registration(name, self._options.profile.nodes)
-            self._mark_as_ours(node)
-            with suppress(AlreadyExists):
-                await self._client.create(NODES, node)
+        waiting = [*names]
+        waiting.reverse()
+
+        async def work() -> None:
+            while waiting:
+                node = registration(waiting.pop(), self._options.profile.nodes)
+                self._mark_as_ours(node)
+                with suppress(AlreadyExists):
+                    await self._client.create(NODES, node)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(REGISTRARS, len(waiting))):
+                group.create_task(work())
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether nodes and pods have been listed."""
+        return self._nodes.has_synced and self._pods.has_synced
+
+    async def synced(self) -> None:
+        """Waits until nodes and pods have been listed."""
+        await self._nodes.synced()
+        await self._pods.synced()
 
     def inject(self, node: str, fault: Fault) -> None:
         """Breaks a node of this fleet until ``heal``."""
@@ -202,6 +233,10 @@ class Fleet:
     def owned(self) -> list[str]:
         """The nodes this process speaks for."""
         return [record.name for record in self.nodes.records() if record.speaks]
+
+    @property
+    def owned_count(self) -> int:
+        return sum(record.speaks for record in self.nodes.records())
 
     def _record(self, node: str) -> NodeRecord:
         record = self.nodes.get(node)
@@ -241,8 +276,11 @@ class Fleet:
         if record is None:
             self._adopt(self.nodes.add(new))
             return
+        self._node_changed(record, new)
+
+    def _node_changed(self, record: NodeRecord, node: JsonObject) -> None:
         was_silent = record.is_silent
-        self.nodes.changed(record, new)
+        self.nodes.changed(record, node)
         if record.is_silent != was_silent:
             self._faults_changed(record)
 

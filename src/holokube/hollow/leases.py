@@ -3,32 +3,39 @@
 A lease is renewed every 10 s, stretched by up to 4 % so that a fleet does not beat in step. Renewals are written
 without reading: the version comes from the answer to the last write, and only a conflict costs one read. A lease
 that another process holds is looked at when it would expire, and taken then.
+
+A lease that is ours goes the short way: when its time has come the renewal is handed to the carrier, together with
+all others of the same half second. Whatever is not a plain renewal (the first write, a conflict, a lease of
+somebody else) takes the long way through the client.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from holokube.base.clock import Clock
-from holokube.base.errors import TransportError
+from holokube.base.errors import HolokubeError, TransportError
 from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.resources import LEASES
+from holokube.client.transport import Call
 from holokube.hollow.wheel import Timer, WheelDriver
-from holokube.hollow.writes import Urgency, WritePool
+from holokube.hollow.writes import LEASE_NAMESPACE as NAMESPACE
+from holokube.hollow.writes import LEASE_TIMEOUT_S, Carrier, ClientCarrier, Renewal, Urgency, WritePool
 from holokube.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
-from holokube.kube.timeformat import format_micro_time, parse_time
+from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
-NAMESPACE = "kube-node-lease"
 JITTER = 0.04
 RETRY_BASE_S = 0.2
 RETRY_MAX_S = 7.0
-CALL_TIMEOUT_S = 10.0
 LOOK_AGAIN_MIN_S = 1.0
+SLOT_S = 0.5
+"""Renewals fall due in steps of this size, so that many leave, and are answered, at once."""
 
 
 @dataclass(slots=True)
@@ -39,7 +46,6 @@ class LeaseRecord:
     node_uid: str
     version: str = ""
     """resourceVersion of the last answer; empty when there is no lease as far as we know."""
-    uid: str = ""
     holder: str = ""
     renewed_s: float = 0.0
     duration_s: float = 0.0
@@ -78,12 +84,14 @@ class LeaseKeeper:
         duration_s: int = 40,
         on_gained: Callable[[str], None],
         on_lost: Callable[[str], None],
+        carrier: Carrier | None = None,
     ) -> None:
         if duration_s < 4:
             raise ValueError(f"a lease needs at least 4 s to be renewed in time, not {duration_s}")
         self._clock = clock
         self._client = client
         self._pool = pool
+        self._carrier: Carrier = carrier or ClientCarrier(clock, client.transport, pool)
         self._wheel = wheel
         self._identity = identity
         self._rng = rng
@@ -155,56 +163,102 @@ class LeaseKeeper:
 
     async def _release(self, record: LeaseRecord) -> None:
         record.held = False
-        body = self._body(record)
-        del body["spec"]["holderIdentity"]
+        renewal = self._renewal(record)
+        renewal.holder, renewal.at_s = "", record.renewed_s
         try:
-            await self._client.update(LEASES, body, NAMESPACE)
+            await self._client.update(LEASES, renewal.body(), NAMESPACE)
         except (ApiError, TransportError):
             # It expires by itself.
             self.stats.errors += 1
 
     def _schedule(self, record: LeaseRecord, delay_s: float) -> None:
         self._wheel.cancel(record.timer)
-        record.timer = self._wheel.after(delay_s, lambda: self._due(record))
+        at_s = self._clock.monotonic() + max(0.0, delay_s)
+        # A renewal may come a little early, but never late; everything else the other way round.
+        slots = math.floor(at_s / SLOT_S) if record.held and not record.failures else math.ceil(at_s / SLOT_S)
+        record.timer = self._wheel.at(slots * SLOT_S, partial(self._due, record))
 
     def _due(self, record: LeaseRecord) -> None:
         record.timer = None
-        if not record.busy:
-            record.busy = True
+        if record.busy:
+            return
+        record.busy = True
+        renewal = self._renewal(record)
+        if record.held and record.version:
+            self._carrier.renew(renewal, partial(self._renewed, record, renewal))
+        elif not record.version:
+            renewal.at_s = self._clock.time()
+            call = Call("create", LEASES, NAMESPACE, body=renewal.body())
+            self._carrier.send(Urgency.LEASE, call, partial(self._created, record, renewal))
+        else:
             self._pool.submit(Urgency.LEASE, lambda: self._tend(record))
 
-    async def _tend(self, record: LeaseRecord) -> None:
+    def _renewed(self, record: LeaseRecord, renewal: Renewal, version: str, error: HolokubeError | None) -> None:
+        """The answer to a plain renewal."""
+        if self._records.get(record.node) is not record:
+            record.busy = False
+        elif error is None:
+            record.busy = False
+            record.failures = 0
+            self._written(record, renewal, version)
+        elif isinstance(error, Conflict):
+            # Somebody else wrote it, or the answer to an earlier renewal was lost: one read tells.
+            self.stats.conflicts += 1
+            self._pool.submit(Urgency.LEASE, lambda: self._tend(record, look=True))
+        elif isinstance(error, NotFound):
+            # Somebody deleted it.
+            record.version, record.busy = "", False
+            self._due(record)
+        else:
+            record.busy = False
+            self._failed(record, error)
+
+    def _created(
+        self, record: LeaseRecord, renewal: Renewal, answer: JsonObject, error: HolokubeError | None
+    ) -> None:
+        """The answer to a first write."""
+        if isinstance(error, AlreadyExists) and self._records.get(record.node) is record:
+            self._pool.submit(Urgency.LEASE, lambda: self._tend(record, look=True))
+            return
+        record.busy = False
+        if self._records.get(record.node) is not record:
+            return
+        if error is None:
+            record.failures = 0
+            self._written(record, renewal, str(answer["metadata"]["resourceVersion"]))
+        else:
+            # NotFound means that the namespace is not there yet.
+            self._failed(record, error)
+
+    def _failed(self, record: LeaseRecord, error: BaseException) -> None:
+        self.stats.errors += 1
+        record.failures += 1
+        delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
+        asked_s = error.retry_after_s if isinstance(error, ApiError) else None
+        self._schedule(record, max(delay_s * (1 + JITTER * self._rng.random()), float(asked_s or 0)))
+
+    async def _tend(self, record: LeaseRecord, *, look: bool = False) -> None:
         try:
             if self._records.get(record.node) is not record:
                 return
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                await self._write_or_look(record)
+            async with asyncio.timeout(LEASE_TIMEOUT_S):
+                await (self._look(record) if look else self._write_or_look(record))
             record.failures = 0
-        except (ApiError, TransportError, TimeoutError):
-            self.stats.errors += 1
-            record.failures += 1
-            delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
-            self._schedule(record, delay_s * (1 + JITTER * self._rng.random()))
+        except (ApiError, TransportError, TimeoutError) as error:
+            self._failed(record, error)
         finally:
             record.busy = False
 
     async def _write_or_look(self, record: LeaseRecord) -> None:
-        try:
-            if not record.version:
-                await self._write(record, create=True)
-                return
-            if self._may_take(record):
+        """A lease of somebody else: it is taken if it has run out as far as we know."""
+        if self._may_take(record):
+            try:
                 await self._write(record, create=False)
                 return
-        except (Conflict, AlreadyExists):
-            self.stats.conflicts += 1
-        except NotFound:
-            # Somebody deleted the lease, or its namespace is not there yet; the latter comes here again.
-            if record.version:
+            except Conflict:
+                self.stats.conflicts += 1
+            except NotFound:
                 record.version = ""
-                await self._write(record, create=True)
-                return
-            raise
         await self._look(record)
 
     async def _look(self, record: LeaseRecord) -> None:
@@ -226,54 +280,39 @@ class LeaseKeeper:
         self._schedule(record, self._until_expiry_s(record))
 
     async def _write(self, record: LeaseRecord, *, create: bool) -> None:
-        sent_s = self._clock.time()
-        takes = not create and record.holder != self._identity
-        if takes and record.holder:
-            record.transitions += 1
-        body = self._body(record, sent_s)
+        renewal = self._renewal(record)
+        renewal.at_s = self._clock.time()
         if create:
-            del body["metadata"]["resourceVersion"]
-            answer = await self._client.create(LEASES, body, NAMESPACE)
+            renewal.version = ""
+            answer = await self._client.create(LEASES, renewal.body(), NAMESPACE)
         else:
-            answer = await self._client.update(LEASES, body, NAMESPACE)
-        if self._records.get(record.node) is not record:
-            return
+            renewal.transitions += record.holder not in ("", self._identity)
+            answer = await self._client.update(LEASES, renewal.body(), NAMESPACE)
+        if self._records.get(record.node) is record:
+            self._written(record, renewal, str(answer["metadata"]["resourceVersion"]))
+
+    def _written(self, record: LeaseRecord, renewal: Renewal, version: str) -> None:
+        """The lease is ours for another while."""
+        sent_s, now_s = renewal.at_s, self._clock.time()
         # A lease that ran out while the server was away counts as gained anew: writes were held back meanwhile.
         was_held = record.held and sent_s < record.renewed_s + record.duration_s
         if record.held:
-            self.stats.worst_age_s = max(self.stats.worst_age_s, self._clock.time() - record.renewed_s)
+            self.stats.worst_age_s = max(self.stats.worst_age_s, now_s - record.renewed_s)
         self.stats.renewals += 1
-        self.stats.taken_over += takes and bool(record.holder)
-        record.version = str(answer["metadata"]["resourceVersion"])
+        self.stats.taken_over += record.holder not in ("", self._identity)
+        record.version, record.transitions = version, renewal.transitions
         record.holder, record.held = self._identity, True
         record.renewed_s, record.duration_s = sent_s, float(self._duration_s)
         # Counted from when it was sent, so that a slow server does not stretch the interval.
         stretch = 1 + JITTER * self._rng.random() if was_held else 0.5 + 0.5 * self._rng.random()
-        self._schedule(record, self._every_s * stretch - (self._clock.time() - sent_s))
+        self._schedule(record, self._every_s * stretch - (now_s - sent_s))
         if not was_held:
             self._on_gained(record.node)
 
-    def _body(self, record: LeaseRecord, now_s: float | None = None) -> JsonObject:
-        renewed_s = record.renewed_s if now_s is None else now_s
-        owner = {"apiVersion": "v1", "kind": "Node", "name": record.node, "uid": record.node_uid}
-        spec: dict[str, Any] = {
-            "holderIdentity": self._identity,
-            "leaseDurationSeconds": self._duration_s,
-            "renewTime": format_micro_time(renewed_s),
-        }
-        if record.transitions:
-            spec["leaseTransitions"] = record.transitions
-        return {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {
-                "name": record.node,
-                "namespace": NAMESPACE,
-                "resourceVersion": record.version,
-                "ownerReferences": [owner],
-            },
-            "spec": spec,
-        }
+    def _renewal(self, record: LeaseRecord) -> Renewal:
+        return Renewal(
+            record.node, record.node_uid, record.version, self._identity, self._duration_s, record.transitions
+        )
 
     @staticmethod
     def _learn(record: LeaseRecord, lease: JsonObject) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from holokube.base.clock import Clock
-from holokube.base.errors import TransportError
-from holokube.client.client import Client, PatchType
+from holokube.base.errors import HolokubeError
+from holokube.client.client import PatchType
 from holokube.client.resources import NODES
+from holokube.client.transport import Call
 from holokube.hollow.addresses import AddressPool, BlockPool, PodAddresses
 from holokube.hollow.draws import Draw, stable_int
 from holokube.hollow.event_sink import EventSink
@@ -24,8 +26,8 @@ from holokube.hollow.node_record import NodeRecord
 from holokube.hollow.profile import NodeProfile
 from holokube.hollow.versions import is_newer
 from holokube.hollow.wheel import WheelDriver
-from holokube.hollow.writes import Urgency, WritePool
-from holokube.kube.errors import ApiError, NotFound
+from holokube.hollow.writes import Carrier, Urgency, Withheld
+from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
 
 RETRY_BASE_S = 0.2
@@ -38,8 +40,7 @@ class NodeKeeper:
     def __init__(
         self,
         clock: Clock,
-        client: Client,
-        pool: WritePool,
+        carrier: Carrier,
         wheel: WheelDriver[Callable[[], None]],
         events: EventSink,
         profile: NodeProfile,
@@ -47,16 +48,19 @@ class NodeKeeper:
         may_write: Callable[[NodeRecord], bool],
         *,
         on_back: Callable[[NodeRecord], None],
+        on_answer: Callable[[NodeRecord, JsonObject], None],
     ) -> None:
+        """``on_back`` is called when a node has rebooted, ``on_answer`` with what the server made of a report: it may
+        hold changes of others as well, so it is handled like an event of the watch."""
         self._clock = clock
-        self._client = client
-        self._pool = pool
+        self._carrier = carrier
         self._wheel = wheel
         self._events = events
         self._profile = profile
         self._draw = draw
         self._may_write = may_write
         self._on_back = on_back
+        self._on_answer = on_answer
         self._records: dict[str, NodeRecord] = {}
         self._addresses = AddressPool(profile.node_cidr)
         self._blocks = BlockPool(profile.pod_cidr, profile.pod_block_bits)
@@ -119,6 +123,9 @@ class NodeKeeper:
     def changed(self, record: NodeRecord, node: JsonObject) -> None:
         """The Node object changed: by us, by others, or because somebody asks for a fault."""
         if not is_newer(node, record.node):
+            if node["metadata"].get("resourceVersion") == record.node["metadata"].get("resourceVersion"):
+                # The echo of our own report; the informer keeps it, so that the answer needs no memory.
+                record.node = node
             return
         before, record.node = record.node, node
         record.faults = faults_of(node)
@@ -153,7 +160,11 @@ class NodeKeeper:
             for kind, reason, message in transition_events(record.node, desired):
                 self._events.emit(_as_event_object(record.node), record.name, kind, reason, message)
         record.busy = True
-        self._pool.submit(Urgency.NODE, lambda: self._report(record, patch, due=due))
+        call = Call("patch", NODES, "", record.name, "status", {}, patch, PatchType.STRATEGIC.value)
+        self.patches += 1
+        self._carrier.send(
+            Urgency.NODE, call, partial(self._reported, record, due), partial(self._may_write, record)
+        )
 
     def rest(self, record: NodeRecord) -> None:
         """Reports nothing until the next ``look``."""
@@ -181,43 +192,35 @@ class NodeKeeper:
         assert record.reported_s is not None
         self._wheel.cancel(record.timer)
         left_s = record.reported_s + record.report_every_s - self._clock.time()
-        record.timer = self._wheel.after(left_s, lambda: self.look(record))
+        record.timer = self._wheel.after(left_s, partial(self.look, record))
 
-    async def _report(self, record: NodeRecord, patch: JsonObject, *, due: bool) -> None:
-        retry = False
-        try:
-            if self._may_write(record):
-                self.patches += 1
-                answer = await self._client.patch_status(NODES, record.name, patch, type=PatchType.STRATEGIC)
-                if is_newer(answer, record.node):
-                    record.node = answer
-                record.failures = 0
-                record.reported_s = self._clock.time()
-                record.report_every_s = self._profile.report_every_s
-                if not due:
-                    # After a change the next report is shifted once, so that a fleet does not report in step.
-                    shift = 0.5 + self._draw(f"{record.uid}/{record.reported_s}/shift")
-                    record.report_every_s *= shift
-        except NotFound:
-            # The node is gone; the watch will tell.
-            pass
-        except (ApiError, TransportError):
+    def _reported(self, record: NodeRecord, due: bool, answer: JsonObject, error: HolokubeError | None) -> None:
+        record.busy = False
+        if error is None:
+            record.failures = 0
+            record.reported_s = self._clock.time()
+            record.report_every_s = self._profile.report_every_s
+            if not due:
+                # After a change the next report is shifted once, so that a fleet does not report in step.
+                shift = 0.5 + self._draw(f"{record.uid}/{record.reported_s}/shift")
+                record.report_every_s *= shift
+        if self._records.get(record.name) is not record or isinstance(error, Withheld):
+            return
+        if error is not None and not isinstance(error, NotFound):
             self.errors += 1
             record.failures += 1
-            retry = True
-        finally:
-            record.busy = False
-        if self._records.get(record.name) is not record:
-            return
-        if retry:
             record.dirty = False
             delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
             self._wheel.cancel(record.timer)
-            record.timer = self._wheel.after(delay_s, lambda: self.look(record))
+            record.timer = self._wheel.after(delay_s, partial(self.look, record))
+        elif error is None and is_newer(answer, record.node):
+            record.dirty = False
+            self._on_answer(record, answer)
         elif record.dirty:
             record.dirty = False
             self.look(record)
         elif record.reported_s is not None:
+            # Of a node that was not found, the watch will tell.
             self._set_timer(record)
 
 

@@ -33,9 +33,16 @@ class Fault(Enum):
     MEMORY_PRESSURE = "memory-pressure"
     DISK_PRESSURE = "disk-pressure"
     PID_PRESSURE = "pid-pressure"
+    NETWORK_UNAVAILABLE = "network-unavailable"
 
+
+REBOOT_WORD = "reboot"
+"""Among the faults: the node reboots once, when the word turns up."""
 
 _FAULTS = {fault.value: fault for fault in Fault}
+
+_ROUTE = ("RouteCreated", "RouteController created a route")
+_NO_ROUTE = ("NoRouteCreated", "The network of the node is down")
 
 # type, fault that makes it True, (reason, message) when False and when True
 _PRESSURES = (
@@ -51,15 +58,40 @@ _PRESSURES = (
 )  # fmt: skip
 
 
-def faults_of(node: Mapping[str, Any]) -> frozenset[Fault]:
-    """The faults that labels and annotations ask for; unknown words are ignored."""
+_KUBELETS_OWN = frozenset({"Ready", *(kind for kind, *_ in _PRESSURES)})
+"""Conditions whose changes a kubelet tells in events."""
+
+
+def fault_words(node: Mapping[str, Any]) -> list[str]:
+    """The words in the fault label and annotation, known or not, each once."""
     meta = node["metadata"]
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    words = [*str(annotations.get(FAULT, "")).split(","), labels.get(FAULT, "")]
-    found = {_FAULTS[word.strip()] for word in words if word.strip() in _FAULTS}
-    if labels.get(KWOK_NOT_READY) == "true":
+    words = [word.strip() for word in (*str(annotations.get(FAULT, "")).split(","), labels.get(FAULT, ""))]
+    return [word for word in dict.fromkeys(words) if word]
+
+
+def faults_of(node: Mapping[str, Any]) -> frozenset[Fault]:
+    """The faults that labels and annotations ask for; unknown words are ignored."""
+    found = {_FAULTS[word] for word in fault_words(node) if word in _FAULTS}
+    if _kwok_not_ready(node):
         found.add(Fault.NOT_READY)
     return frozenset(found)
+
+
+def unknown_words(node: Mapping[str, Any]) -> list[str]:
+    """Words among the faults that mean nothing, for a warning."""
+    return [word for word in fault_words(node) if word not in _FAULTS and word != REBOOT_WORD]
+
+
+def _kwok_not_ready(node: Mapping[str, Any]) -> bool:
+    return bool((node["metadata"].get("labels") or {}).get(KWOK_NOT_READY) == "true")
+
+
+def asks_for_reboot(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a change of the Node object asks for a reboot: another token, or the word among the faults."""
+    if reboot_token(before) != reboot_token(after):
+        return True
+    return REBOOT_WORD in fault_words(after) and REBOOT_WORD not in fault_words(before)
 
 
 def reboot_token(node: Mapping[str, Any]) -> str:
@@ -114,27 +146,53 @@ def internal_addresses(node: Mapping[str, Any]) -> list[str]:
 
 
 def node_conditions(
-    node: Mapping[str, Any], faults: Collection[Fault], *, not_ready_why: str = ""
+    node: Mapping[str, Any],
+    faults: Collection[Fault],
+    *,
+    not_ready_why: str = "",
+    extra: Sequence[Mapping[str, str]] = (),
 ) -> list[JsonObject]:
-    """The five conditions, without times; an existing NetworkUnavailable is the network's, not ours."""
+    """The conditions, without times: the kubelet's, the network's, and ``extra`` ones of the profile.
+
+    The annotations beside kwok's label for a node that is not ready say why, and which pressure there is as well.
+    """
+    annotations = node["metadata"].get("annotations") or {} if _kwok_not_ready(node) else {}
+    asked = {key: annotations.get(f"{KWOK_NOT_READY}/{key}", "") for key in ("type", "reason", "message")}
     conditions = []
     for kind, fault, fine, pressed in _PRESSURES:
-        reason, message = pressed if fault in faults else fine
-        status = "True" if fault in faults else "False"
+        wrong = fault in faults or asked["type"] == kind
+        reason, message = pressed if wrong else fine
+        if asked["type"] == kind:
+            reason, message = asked["reason"] or reason, asked["message"] or message
+        status = "True" if wrong else "False"
         conditions.append({"type": kind, "status": status, "reason": reason, "message": message})
     if Fault.NOT_READY in faults:
-        why = not_ready_why or "container runtime is down"
-        conditions.append({"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": why})
+        reason = asked["reason"] or "KubeletNotReady"
+        message = asked["message"] or not_ready_why or "container runtime is down"
+        conditions.append({"type": "Ready", "status": "False", "reason": reason, "message": message})
     else:
         text = "kubelet is posting ready status"
         conditions.append({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": text})
-    known = (node.get("status") or {}).get("conditions") or ()
-    if not any(condition.get("type") == "NetworkUnavailable" for condition in known):
-        text = "RouteController created a route"
-        conditions.append(
-            {"type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated", "message": text}
-        )
+    down = Fault.NETWORK_UNAVAILABLE in faults or asked["type"] == "NetworkUnavailable"
+    conditions += _network_condition(node, down=down)
+    known = {condition["type"] for condition in conditions}
+    conditions += [
+        {"status": "True", "reason": "", "message": "", **condition}
+        for condition in extra
+        if condition["type"] not in known
+    ]
     return conditions
+
+
+def _network_condition(node: Mapping[str, Any], *, down: bool) -> list[JsonObject]:
+    """NetworkUnavailable is the network's: one that others wrote is left alone, unless a fault asks for it."""
+    known = [c for c in (node.get("status") or {}).get("conditions") or () if c.get("type") == "NetworkUnavailable"]
+    ours = not known or (known[0].get("reason"), known[0].get("message")) == _NO_ROUTE
+    if not (down or ours):
+        return []
+    reason, message = _NO_ROUTE if down else _ROUTE
+    status = "True" if down else "False"
+    return [{"type": "NetworkUnavailable", "status": status, "reason": reason, "message": message}]
 
 
 def desired_status(
@@ -144,8 +202,9 @@ def desired_status(
     *,
     addresses: Sequence[str],
     boot: str,
+    images: Sequence[JsonObject] | None = None,
 ) -> JsonObject:
-    """The status of the node as it should be, without times."""
+    """The status of the node as it should be, without times; ``images`` are those it has, if anybody keeps count."""
     name, uid = node["metadata"]["name"], node["metadata"].get("uid", "")
     status = node.get("status") or {}
     capacity = status.get("capacity") or profile.capacity
@@ -162,14 +221,17 @@ def desired_status(
         **{key: value for key, value in (status.get("nodeInfo") or {}).items() if value},
         "bootID": boot,
     }
-    return {
+    desired: JsonObject = {
         "capacity": dict(capacity),
         "allocatable": dict(status.get("allocatable") or profile.allocatable or capacity),
         "addresses": status.get("addresses") or _addresses(name, addresses),
         "nodeInfo": info,
         "daemonEndpoints": _endpoints(status, profile),
-        "conditions": node_conditions(node, faults),
+        "conditions": node_conditions(node, faults, extra=profile.conditions),
     }
+    if images is not None:
+        desired["images"] = list(images)
+    return desired
 
 
 def _endpoints(status: Mapping[str, Any], profile: NodeProfile) -> JsonObject:
@@ -196,12 +258,15 @@ def status_patch(
     for condition in desired["conditions"]:
         before: Mapping[str, Any] = known.get(condition["type"]) or {}
         moved = before.get("status") != condition["status"]
-        changed = changed or any(before.get(f) != condition[f] for f in ("status", "reason", "message"))
+        changed = changed or any((before.get(f) or "") != condition[f] for f in ("status", "reason", "message"))
         since = now if moved else before.get("lastTransitionTime", now)
         conditions.append({**condition, "lastHeartbeatTime": now, "lastTransitionTime": since})
     if not (change or changed or heartbeat):
         return None
     change["conditions"] = conditions
+    if desired.get("images", status.get("images") or []) != (status.get("images") or []):
+        # A pulled image alone is not worth a report: a kubelet tells it with the next one too.
+        change["images"] = desired["images"]
     return {"metadata": {"uid": node["metadata"]["uid"]}, "status": change}
 
 
@@ -219,7 +284,7 @@ def transition_events(node: Mapping[str, Any], desired: JsonObject) -> list[tupl
     events = []
     for condition in desired["conditions"]:
         kind, status = condition["type"], condition["status"]
-        if known.get(kind) == status or kind == "NetworkUnavailable":
+        if known.get(kind) == status or kind not in _KUBELETS_OWN:
             continue
         if kind == "Ready":
             reason = "NodeReady" if status == "True" else "NodeNotReady"

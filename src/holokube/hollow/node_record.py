@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holokube.client.cache import object_key
 from holokube.hollow.addresses import PodAddresses
-from holokube.hollow.admission import check_admission, host_ports_of, requests_of
+from holokube.hollow.admission import check_admission, check_resources, host_ports_of, requests_of
 from holokube.hollow.node_life import Fault
 from holokube.hollow.pod_state import Rejection
 from holokube.hollow.wheel import Timer
@@ -69,20 +70,35 @@ class NodeRecord:
         return self.slow_by if Fault.SLOW in self.all_faults else 1.0
 
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
-        status = self.node.get("status") or {}
         ports: Iterable[tuple[str, str, int]] = ()
         if host_ports_of(pod):
             ports = [port for share in self.shares.values() for port in share.ports]
         return check_admission(
             pod,
             self.node,
-            allocatable=parse_resources(
-                status.get("allocatable") or status.get("capacity") or self.default_allocatable
-            ),
+            allocatable=self._allocatable(),
             used=self.used,
             pods=len(self.shares),
             host_ports=ports,
         )
+
+    def _allocatable(self) -> dict[str, int]:
+        status = self.node.get("status") or {}
+        return parse_resources(status.get("allocatable") or status.get("capacity") or self.default_allocatable)
+
+    def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
+        """Counts a pod that runs here with what it asks for now, if that fits beside the others."""
+        key = object_key(pod)
+        own = self.shares.get(key)
+        used = dict(self.used)
+        for name, amount in own.requests.items() if own is not None else ():
+            used[name] -= amount
+        others = len(self.shares) - (own is not None)
+        refused = check_resources(pod, allocatable=self._allocatable(), used=used, pods=others)
+        if refused is None:
+            self.uncount(key)
+            self.count(key, pod)
+        return refused
 
     def take_addresses(self) -> tuple[str, ...] | None:
         return self.addresses.take()

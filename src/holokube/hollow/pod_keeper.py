@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from holokube.base.clock import Clock
-from holokube.base.errors import TransportError
+from holokube.base.errors import HolokubeError
 from holokube.client.cache import object_key
-from holokube.client.client import Client, PatchType
+from holokube.client.client import PatchType
 from holokube.client.resources import PODS
+from holokube.client.transport import Call
 from holokube.hollow import pod_life
 from holokube.hollow.draws import Draw
 from holokube.hollow.event_sink import EventSink
@@ -23,8 +25,8 @@ from holokube.hollow.pod_status import TERMINAL
 from holokube.hollow.profile import PodProfile
 from holokube.hollow.versions import is_newer
 from holokube.hollow.wheel import Timer, WheelDriver
-from holokube.hollow.writes import Urgency, WritePool
-from holokube.kube.errors import ApiError, Conflict, NotFound
+from holokube.hollow.writes import Carrier, Urgency, Withheld
+from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.types import JsonObject
 
 RETRY_BASE_S = 1.0
@@ -43,7 +45,10 @@ class PodRecord:
     node: NodeRecord
     timer: Timer[Callable[[], None]] | None = None
     busy: bool = False
-    dirty: bool = False
+    seen: int = 0
+    """Changes that came in while a write was under way."""
+    base: JsonObject | None = None
+    """The state from which the write under way was decided."""
     failures: int = 0
 
 
@@ -63,8 +68,7 @@ class PodKeeper:
     def __init__(
         self,
         clock: Clock,
-        client: Client,
-        pool: WritePool,
+        carrier: Carrier,
         wheel: WheelDriver[Callable[[], None]],
         events: EventSink,
         profile: PodProfile,
@@ -72,8 +76,7 @@ class PodKeeper:
         may_write: Callable[[NodeRecord], bool],
     ) -> None:
         self._clock = clock
-        self._client = client
-        self._pool = pool
+        self._carrier = carrier
         self._wheel = wheel
         self._events = events
         self._profile = profile
@@ -102,6 +105,11 @@ class PodKeeper:
                 node.claim_addresses(run.addresses)
         elif is_newer(pod, record.pod):
             record.pod = pod
+        elif pod["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
+            # The echo of our own write, which was acted upon when the answer came. The informer keeps this object
+            # anyway, so that the answer needs no memory.
+            record.pod = pod
+            return
         self._release_if_ended(record)
         self._step(record)
 
@@ -144,7 +152,7 @@ class PodKeeper:
 
     def _step(self, record: PodRecord) -> None:
         if record.busy:
-            record.dirty = True
+            record.seen += 1
             return
         self._wheel.cancel(record.timer)
         record.timer = None
@@ -165,56 +173,86 @@ class PodKeeper:
             else:
                 writes.append(command)
         if result.next_due_s != NEVER_S:
-            record.timer = self._wheel.after(result.next_due_s - now_s, lambda: self._step(record))
+            record.timer = self._wheel.after(result.next_due_s - now_s, partial(self._step, record))
         if writes:
             record.busy = True
-            self._pool.submit(Urgency.POD, lambda: self._carry_out(record, writes))
+            record.seen, record.base = 0, record.pod
+            self._send(record, writes)
 
-    async def _carry_out(self, record: PodRecord, writes: Sequence[Write]) -> None:
-        retry_after_s = NEVER_S
-        try:
-            if self._may_write(record.node):
-                for write in writes:
-                    await self._send(record, write)
-            else:
-                record.run.delete_sent = False
-            record.failures = 0
-        except NotFound:
-            # The pod is gone; the watch says so too.
-            self.stats.refused += 1
-        except (ApiError, TransportError) as error:
-            # A conflict means another pod of the same name, which the watch tells too, or a server too busy to
-            # apply a patch; tried again, the first ends with the record.
-            self.stats.refused += isinstance(error, Conflict)
-            self.stats.errors += 1
-            record.run.delete_sent = False
-            # What was never written is not somebody else's change: the retry here is the only brake.
-            record.run.drifts, record.run.drift_until_s = 0, 0.0
-            record.failures += 1
-            retry_after_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
-        finally:
-            record.busy = False
-        if self._records.get(record.key) is not record:
-            return
-        if retry_after_s != NEVER_S:
-            record.dirty = False
-            self._wheel.cancel(record.timer)
-            record.timer = self._wheel.after(retry_after_s, lambda: self._step(record))
-        elif record.dirty:
-            record.dirty = False
-            self._step(record)
-
-    async def _send(self, record: PodRecord, write: Write) -> None:
+    def _send(self, record: PodRecord, writes: Sequence[Write]) -> None:
+        """The first of the writes; the others follow when it is answered."""
+        write, rest = writes[0], writes[1:]
         meta = record.pod["metadata"]
         name, namespace = meta["name"], meta["namespace"]
         if isinstance(write, PatchStatus):
             self.stats.patches += 1
-            answer = await self._client.patch_status(
-                PODS, name, write.patch, namespace=namespace, type=PatchType.STRATEGIC
-            )
-            if is_newer(answer, record.pod):
-                record.pod = answer
-                self._release_if_ended(record)
+            call = Call("patch", PODS, namespace, name, "status", {}, write.patch, PatchType.STRATEGIC.value)
         else:
             self.stats.deletes += 1
-            await self._client.delete(PODS, name, namespace, grace_s=0, uid=write.uid)
+            call = Call("delete", PODS, namespace, name, body=_delete_options(write.uid))
+        self._carrier.send(
+            Urgency.POD, call, partial(self._answered, record, write, rest), partial(self._may_write, record.node)
+        )
+
+    def _answered(
+        self, record: PodRecord, write: Write, rest: Sequence[Write], answer: JsonObject, error: HolokubeError | None
+    ) -> None:
+        if error is not None:
+            self._refused(record, error)
+            return
+        again = record.seen > 0
+        if isinstance(write, PatchStatus) and self._records.get(record.key) is record:
+            again = self._take_answer(record, answer)
+        if rest:
+            self._send(record, rest)
+            return
+        record.busy, record.base = False, None
+        record.failures = 0
+        if again and self._records.get(record.key) is record:
+            self._step(record)
+
+    def _take_answer(self, record: PodRecord, answer: JsonObject) -> bool:
+        """Takes over what the server made of a patch; True if there is more in it than we know."""
+        expected = 0
+        if is_newer(answer, record.pod):
+            record.pod = answer
+            self._release_if_ended(record)
+        elif answer["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
+            # The watch was faster. If it told of nothing but this write, there is nothing left to do.
+            expected = 1
+        base, record.base = record.base, None
+        return record.seen > expected or base is None or not _differ_in_status_only(record.pod, base)
+
+    def _refused(self, record: PodRecord, error: HolokubeError) -> None:
+        record.busy, record.base = False, None
+        gone = isinstance(error, NotFound)
+        withheld = isinstance(error, Withheld)
+        # A conflict means another pod of the same name, which the watch tells too, or a server too busy to
+        # apply a patch; tried again, the first ends with the record.
+        self.stats.refused += gone or isinstance(error, Conflict)
+        if not gone:
+            record.run.delete_sent = False
+        if gone or withheld:
+            # The pod is gone, as the watch says too; or its node is not ours any more.
+            return
+        self.stats.errors += 1
+        # What was never written is not somebody else's change: the retry here is the only brake.
+        record.run.drifts, record.run.drift_until_s = 0, 0.0
+        record.failures += 1
+        if self._records.get(record.key) is record:
+            delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
+            self._wheel.cancel(record.timer)
+            record.timer = self._wheel.after(delay_s, partial(self._step, record))
+
+
+def _differ_in_status_only(a: JsonObject, b: JsonObject) -> bool:
+    one, other = a["metadata"], b["metadata"]
+    fields = ("deletionTimestamp", "annotations", "labels", "finalizers")
+    return all(one.get(field) == other.get(field) for field in fields) and bool(a["spec"] == b["spec"])
+
+
+def _delete_options(uid: str) -> JsonObject:
+    """At once, and only if it is still that pod."""
+    return {
+        "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "preconditions": {"uid": uid},
+    }  # fmt: skip

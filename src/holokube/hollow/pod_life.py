@@ -33,14 +33,20 @@ from holokube.hollow.pod_state import (
 )  # fmt: skip
 from holokube.hollow.pod_status import TERMINAL, build_status, final_phase, pod_phase, status_patch
 from holokube.hollow.profile import PodProfile
+from holokube.hollow.resize import mind_resize
 from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
+PREEMPTED_REASON = "Preempting"
+PREEMPTED_MESSAGE = "Preempted in order to admit critical pod"
 ADDRESS_RETRY_S = 10.0
 DRIFT_BASE_S = 10.0
 DRIFT_MAX_S = 300.0
 _NODE_LOST_EXIT_CODE = 255
+
+looks_after_writes: bool = False
+"""What a write of ours makes of a pod is known before: only others' changes call for another step."""
 
 
 def begin(pod: Mapping[str, Any], profile: PodProfile, host: Host, now_s: float, draw: Draw) -> PodRun:
@@ -80,6 +86,7 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
     if run.stage is Stage.SANDBOX:
         _make_sandbox(life)
     if run.stage is Stage.ALIVE:
+        mind_resize(life)
         _run_containers(life)
     if run.stage is Stage.STOPPING and run.due_s <= now_s:
         _stopped(life)
@@ -103,7 +110,9 @@ def _progress(run: PodRun) -> tuple[Any, ...]:
         run.stage,
         run.addresses,
         run.initialized,
+        run.restarts_all_s,
         tuple((c.phase, c.restarts, c.ready_s, c.due_s) for c in run.containers or ()),
+        (run.resize.pending, run.resize.due_s, run.resize.generation) if run.resize is not None else None,
     )
 
 
@@ -203,25 +212,52 @@ def _mind_the_end(life: ContainerLife) -> None:
 
 
 def _begin_stop(life: ContainerLife, grace_s: float) -> None:
+    """Main containers stop together; the sidecars after them, the last first, with what is left of the grace."""
     run = life.run
     running = [c for c in run.containers or () if c.phase is Phase.RUNNING]
-    stop_s = run.behaviour.stop_s
-    if stop_s is None:
-        stop_s = life.delay(run.profile.stop, "stop")
-    for c in running:
+    sidecars = [c for c in reversed(running) if c.kind == "sidecar"]
+    done_s = 0.0
+    for c in (*(c for c in running if c.kind != "sidecar"), *sidecars):
         life.event("Normal", "Killing", f"Stopping container {c.name}", c)
+        begins_s = done_s if c.kind == "sidecar" else 0.0
+        ends_s = begins_s + life.stop_s(c)
         c.due_s = NEVER_S
-        c.exit_code = kill_exit_code(stop_s, grace_s, run.profile.stop_exit_code)
+        c.exit_code = kill_exit_code(ends_s, grace_s, run.profile.stop_exit_code)
+        c.finished_s = life.now_s + min(ends_s, grace_s)
+        done_s = max(done_s, min(ends_s, grace_s))
     run.stage = Stage.STOPPING
-    run.due_s = life.now_s + (min(stop_s, grace_s) if running else 0.0)
+    run.due_s = life.now_s + done_s
 
 
 def _stopped(life: ContainerLife) -> None:
     run = life.run
     for c in run.containers or ():
-        life.kill(c, exit_code=c.exit_code)
+        life.kill(c, exit_code=c.exit_code, at_s=c.finished_s)
     run.ends_as = final_phase(run)
     run.stage = Stage.ENDED
+
+
+def preempt(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> tuple[Command, ...]:
+    """The pod makes room for a critical one: it is stopped and fails; the next ``step`` goes on from there.
+
+    A kubelet waits until the containers are gone before it starts the critical pod; the caller may not.
+    """
+    if run.stage in (Stage.STOPPING, Stage.ENDED):
+        return ()
+    life = ContainerLife(pod, run, now_s, draw)
+    run.ends_as, run.end_reason, run.end_message = "Failed", PREEMPTED_REASON, PREEMPTED_MESSAGE
+    run.disrupted = "Pod was preempted by Kubelet to accommodate a critical pod."
+    if run.containers is None:
+        run.containers, run.start_s = _containers_of(pod), now_s
+    life.event("Warning", PREEMPTED_REASON, PREEMPTED_MESSAGE)
+    _begin_stop(life, float(pod["spec"].get("terminationGracePeriodSeconds") or 0))
+    return tuple(life.commands)
+
+
+def failed(run: PodRun) -> None:
+    """What was decided last could not be written: nobody else's change, and a deletion is to be sent again."""
+    run.delete_sent = False
+    run.drifts, run.drift_until_s = 0, 0.0
 
 
 def _make_sandbox(life: ContainerLife) -> None:
@@ -256,8 +292,12 @@ def _run_containers(life: ContainerLife) -> None:
     run = life.run
     assert run.containers is not None
     _add_ephemeral(life)
+    if run.restarts_all_s > life.now_s:
+        return
     blocked = False
     for c in run.containers:
+        if run.restarts_all_s > life.now_s:
+            return
         if c.kind == "init":
             if not blocked and not run.initialized:
                 life.advance(c)
@@ -278,6 +318,8 @@ def _run_main(life: ContainerLife, containers: list[ContainerRun]) -> None:
     """A kubelet starts the containers of a pod one after the other."""
     starting = False
     for c in containers:
+        if life.run.restarts_all_s > life.now_s:
+            return
         if c.kind in ("main", "ephemeral") and not (starting and c.phase is Phase.WAITING):
             life.advance(c)
             starting = starting or c.phase in (Phase.PULLING, Phase.STARTING)
@@ -347,6 +389,10 @@ def _next_due_s(life: ContainerLife) -> float:
     if deadline_s is not None and run.stage is not Stage.STOPPING:
         due_s = min(due_s, run.start_s + deadline_s)
     if run.stage is Stage.ALIVE:
+        if run.restarts_all_s > now_s:
+            due_s = min(due_s, run.restarts_all_s)
+        if run.resize is not None:
+            due_s = min(due_s, run.resize.due_s, run.resize.retry_s)
         for c in run.containers or ():
             due_s = min(due_s, c.due_s)
             if c.phase is Phase.RUNNING and c.ready_s > now_s:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Literal, Protocol
 
 from holokube.hollow.behaviour import Behaviour
+from holokube.hollow.draws import Draw
 from holokube.hollow.profile import PodProfile
 from holokube.kube.types import JsonObject
 
@@ -20,9 +21,16 @@ NEVER_S = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """Strategic merge patch of the status; ``metadata.uid`` in it guards against a pod made anew."""
+    """Strategic merge patch of the status; ``metadata.uid`` in it guards against an object made anew.
 
-    patch: JsonObject
+    Stages may ask for other patches too, of the object itself say; the built-in machines never do.
+    """
+
+    patch: JsonObject | list[JsonObject]
+    type: Literal["json", "merge", "strategic"] = "strategic"
+    subresource: str = "status"
+    username: str = ""
+    """As whom to send it; empty means as oneself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,9 @@ class Host(Protocol):
 
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
         """Whether the node takes the pod."""
+
+    def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
+        """Counts a pod that runs here with what it asks for now, if that fits beside the others."""
 
     def take_addresses(self) -> tuple[str, ...] | None:
         """Pod addresses, None when there are none left."""
@@ -123,6 +134,19 @@ class ContainerRun:
 
 
 @dataclass(slots=True)
+class ResizeRun:
+    """A change of resources on its way."""
+
+    generation: int
+    held: dict[str, JsonObject]
+    """What is in force until then, by container."""
+    pending: Rejection | None = None
+    retry_s: float = NEVER_S
+    due_s: float = NEVER_S
+    """When it is applied; NEVER_S before it was found to fit."""
+
+
+@dataclass(slots=True)
 class PodRun:
     """One pod."""
 
@@ -143,6 +167,11 @@ class PodRun:
     end_message: str = ""
     ends_as: str = ""
     """The phase it is ended with; empty when the containers decide."""
+    disrupted: str = ""
+    """Message of the condition DisruptionTarget, when the kubelet itself ends a pod for others' sake."""
+    resize: ResizeRun | None = None
+    restarts_all_s: float = 0.0
+    """Until when all containers are gone because one of them asked for it."""
     delete_sent: bool = False
     drifts: int = 0
     """How often in a row somebody else changed what we had reported."""
@@ -155,3 +184,22 @@ class Step:
 
     commands: tuple[Command, ...]
     next_due_s: float = NEVER_S
+
+
+class PodLife(Protocol):
+    """What leads pods through their lives: the module ``pod_life``, or Stages."""
+
+    looks_after_writes: bool
+    """Whether a pod has to be stepped again after every write of ours, not only when others change it."""
+
+    def begin(self, pod: Mapping[str, Any], profile: PodProfile, host: Host, now_s: float, draw: Draw) -> PodRun:
+        """The state of a pod that is seen for the first time."""
+
+    def step(self, pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
+        """Everything that is due now."""
+
+    def reboot(self, pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> None:
+        """The node went down and is back."""
+
+    def failed(self, run: PodRun) -> None:
+        """What was decided last could not be written."""

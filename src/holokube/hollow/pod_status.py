@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-from holokube.hollow.container_life import container_id, restarts_after, terminated_state
-from holokube.hollow.draws import stable_hex
+from holokube.hollow.container_life import (
+    RESTARTING_ALL,
+    container_id,
+    may_restart_all,
+    restarts_after,
+    terminated_state,
+)
+from holokube.hollow.images import image_id
 from holokube.hollow.pod_state import ContainerRun, Phase, PodRun, Stage
+from holokube.hollow.resize import resize_conditions, shown_resources
 from holokube.kube.timeformat import format_duration, format_time
 from holokube.kube.types import JsonObject
 
@@ -16,6 +22,8 @@ _OWN_FIELDS = (
     "phase", "reason", "message", "hostIP", "hostIPs", "podIP", "podIPs", "startTime",
     "containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "observedGeneration",
 )  # fmt: skip
+_PASSING = ("PodResizePending", "PodResizeInProgress")
+"""Conditions that go away again."""
 TERMINAL = ("Succeeded", "Failed")
 
 
@@ -100,7 +108,7 @@ def build_status(pod: Mapping[str, Any], run: PodRun, phase: str, now_s: float) 
                 made = [container_status(c, by_run[c["name"]], run, now_s) for c in listed if c["name"] in by_run]
                 by_name.update((entry["name"], entry) for entry in made)
                 status[key] = made
-    status["conditions"] = pod_conditions(pod, run, phase, by_name)
+    status["conditions"] = pod_conditions(pod, run, phase, by_name, now_s)
     return status
 
 
@@ -130,7 +138,7 @@ def container_status(spec: Mapping[str, Any], c: ContainerRun, run: PodRun, now_
             assert last is not None
             entry["containerID"] = last.get("containerID", "")
     if running and c.kind != "ephemeral":
-        entry.update(_resources_and_mounts(spec))
+        entry.update(shown_resources(run, c.name, _resources_and_mounts(spec)))
     return entry
 
 
@@ -165,6 +173,8 @@ def _state(c: ContainerRun, run: PodRun, image: str) -> JsonObject:
     if c.phase is Phase.PULL_BACKOFF:
         text = f'Back-off pulling image "{image}": ErrImagePull: {c.message}'
         return {"waiting": {"reason": "ImagePullBackOff", "message": text}}
+    if c.last is not None and c.last.get("reason") == RESTARTING_ALL:
+        return {"waiting": {"reason": RESTARTING_ALL, "message": c.last["message"]}}
     # Once a pod has init containers, everything that waits says so, until the first main container could start.
     has_init = any(other.kind in ("init", "sidecar") for other in run.containers or ())
     return {"waiting": {"reason": "PodInitializing" if has_init else "ContainerCreating"}}
@@ -174,35 +184,47 @@ def _backoff_text(c: ContainerRun, run: PodRun) -> str:
     return f"back-off {format_duration(c.backoff_s)} restarting failed container={c.name} pod={run.title}"
 
 
-@lru_cache(maxsize=4096)
-def image_id(image: str) -> str:
-    """A made-up digest of an image, the same for the same name."""
-    name = image.split("@", 1)[0]
-    slash, colon = name.rfind("/"), name.rfind(":")
-    repository = name[:colon] if colon > slash else name
-    if "@" in image:
-        return image
-    return f"{repository}@sha256:{stable_hex(image, 64)}"
-
-
 def pod_conditions(
-    pod: Mapping[str, Any], run: PodRun, phase: str, statuses: Mapping[str, JsonObject]
+    pod: Mapping[str, Any], run: PodRun, phase: str, statuses: Mapping[str, JsonObject], now_s: float
 ) -> list[JsonObject]:
     """The conditions, in the kubelet's order, with status, reason and message."""
     sandbox = bool(run.addresses) and phase not in TERMINAL and run.stage in (Stage.ALIVE, Stage.STOPPING)
     ready, containers_ready = _readiness(pod, phase, statuses)
     conditions: list[JsonObject] = [
+        *resize_conditions(run),
+        *_disruption(run),
         {"type": "PodReadyToStartContainers", "status": "True" if sandbox else "False"},
         {"type": "Initialized", **_initialized(pod, run, phase, statuses)},
         {"type": "Ready", **ready},
         {"type": "ContainersReady", **containers_ready},
         {"type": "PodScheduled", "status": "True"},
+        *_restarting_all(pod, run, phase, now_s),
     ]
     generation = pod["metadata"].get("generation")
     if generation:
         for condition in conditions:
             condition["observedGeneration"] = generation
     return conditions
+
+
+def _restarting_all(pod: Mapping[str, Any], run: PodRun, phase: str, now_s: float) -> list[JsonObject]:
+    if not may_restart_all(pod["spec"]):
+        return []
+    condition: JsonObject = {"type": "AllContainersRestarting", "status": "False"}
+    if phase in TERMINAL:
+        condition["reason"] = "PodFailed" if phase == "Failed" else "PodCompleted"
+    elif run.restarts_all_s > now_s:
+        text = "container exited with restart policy rule"
+        condition.update(status="True", reason="RestartAllContainersStarted", message=text)
+    return [condition]
+
+
+def _disruption(run: PodRun) -> list[JsonObject]:
+    if not run.disrupted:
+        return []
+    return [
+        {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": run.disrupted}
+    ]
 
 
 def _readiness(
@@ -280,7 +302,10 @@ def status_patch(pod: Mapping[str, Any], status: JsonObject, now_s: float) -> Js
 
 def _condition_changes(old: Any, new: list[JsonObject], now: str) -> list[JsonObject]:
     known = {condition.get("type"): condition for condition in old}
-    changes = []
+    wanted = {condition["type"] for condition in new}
+    changes: list[JsonObject] = [
+        {"$patch": "delete", "type": kind} for kind in _PASSING if kind in known and kind not in wanted
+    ]
     for condition in new:
         before = known.get(condition["type"])
         if before is None:

@@ -9,6 +9,7 @@ import msgspec
 
 from holokube.base.errors import UsageError
 from holokube.hollow.draws import Draw, exponential
+from holokube.hollow.usage import DEFAULT_USAGE, UsageProfile
 from holokube.kube.timeformat import parse_duration
 
 
@@ -81,6 +82,8 @@ class PodProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the containers of a Job's pod run."""
     stop: Duration = 0.0
     """From SIGTERM to the end of a container, at most the grace period."""
+    resize: Duration = 0.0
+    """From a resize that fits to the containers having it."""
     stop_exit_code: int = 0
     """With which a container ends after SIGTERM."""
     final_status: bool = False
@@ -100,7 +103,7 @@ class PodProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crash_reason: str = "Error"
 
     def __post_init__(self) -> None:
-        for name in ("sandbox", "pull", "start", "init_run", "ready", "job_run", "stop", "crash_after"):
+        for name in ("sandbox", "pull", "start", "init_run", "ready", "job_run", "stop", "resize", "crash_after"):
             _check_duration(name, getattr(self, name))
         for name in ("pull_failure_rate", "crash_rate"):
             if not 0 <= getattr(self, name) <= 1:
@@ -120,6 +123,7 @@ KUBELET = PodProfile(
     ready=Spread(min_s=0.1, max_s=1.0),
     job_run=Spread(min_s=1.0, mean_s=10.0, max_s=60.0),
     stop=Spread(min_s=0.1, max_s=1.5),
+    resize=Spread(min_s=0.5, max_s=2.0),
     final_status=True,
     events=True,
 )
@@ -140,6 +144,8 @@ class NodeProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For nodes that the fleet registers itself."""
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     taints: list[dict[str, str]] = msgspec.field(default_factory=list)
+    conditions: list[dict[str, str]] = msgspec.field(default_factory=list)
+    """Reported besides the kubelet's own, such as those of a problem detector: type, status, reason, message."""
     architecture: str = "amd64"
     operating_system: str = "linux"
     os_image: str = "Hollow Linux"
@@ -166,6 +172,11 @@ class NodeProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("report_every_s must be above zero")
         if self.slow_factor < 1:
             raise ValueError("slow_factor must be at least 1")
+        for condition in self.conditions:
+            if not condition.get("type") or set(condition) - {"type", "status", "reason", "message"}:
+                raise ValueError("a condition has type, status, reason and message, and needs the type")
+            if condition.get("status", "True") not in ("True", "False", "Unknown"):
+                raise ValueError(f"the status of condition {condition['type']} must be True, False or Unknown")
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,12 +185,14 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Literal["fast", "kubelet"] = "fast"
     pods: PodProfile = FAST
     nodes: NodeProfile = msgspec.field(default_factory=NodeProfile)
+    usage: UsageProfile = DEFAULT_USAGE
 
 
 class _ProfileFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Literal["fast", "kubelet"] = "fast"
     pods: dict[str, object] = msgspec.field(default_factory=dict)
     nodes: dict[str, object] = msgspec.field(default_factory=dict)
+    usage: UsageProfile = DEFAULT_USAGE
 
 
 def named_profile(base: Literal["fast", "kubelet"]) -> Profile:
@@ -197,9 +210,9 @@ def parse_profile(text: str | bytes, *, source: str = "profile") -> Profile:
     except msgspec.MsgspecError as error:
         raise UsageError(
             f"{source}: {error}",
-            hint="A profile has base (fast or kubelet), pods and nodes; see holokube.hollow.profile for the fields.",
+            hint="A profile has base (fast or kubelet), pods, nodes and usage; docs/hollow-nodes.md lists the fields.",
         ) from error
-    return Profile(file.base, pods, nodes)
+    return Profile(file.base, pods, nodes, file.usage)
 
 
 def load_profile(path: Path) -> Profile:

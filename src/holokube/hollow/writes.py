@@ -2,6 +2,9 @@
 
 Leases come before everything else, and some workers do nothing but leases: however many pod patches hang in a
 slow server, a heartbeat never waits behind them.
+
+What keeps leases, nodes and pods hands its writes to a ``Carrier`` and is called back. There are two: the one here
+goes through the ordinary client, in process or over HTTP; ``holokube.hollow.wire`` talks to the wire by itself.
 """
 
 from __future__ import annotations
@@ -9,11 +12,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any, Protocol
 
+from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError, TransportError
 from holokube.base.log import get_logger
+from holokube.client.resources import LEASES
+from holokube.client.transport import Call, Transport
+from holokube.kube.errors import ApiError
+from holokube.kube.timeformat import format_micro_time
+from holokube.kube.types import JsonObject
 
 Job = Callable[[], Awaitable[None]]
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_TIMEOUT_S = 10.0
 
 
 class Urgency(IntEnum):
@@ -23,6 +38,64 @@ class Urgency(IntEnum):
     NODE = 1
     POD = 2
     EVENT = 3
+
+
+@dataclass(slots=True)
+class Renewal:
+    """The next state of the lease of a node."""
+
+    node: str
+    node_uid: str
+    version: str
+    """The state it follows; any other makes the server refuse it."""
+    holder: str
+    duration_s: int
+    transitions: int = 0
+    at_s: float = 0.0
+    """Set by the carrier when it is sent: a lease must not look younger or older than it is."""
+
+    def body(self) -> JsonObject:
+        """The Lease; without a version it is one to create, without a holder one that is given back."""
+        owner = {"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": self.node_uid}
+        meta: dict[str, Any] = {"name": self.node, "namespace": LEASE_NAMESPACE}
+        if self.version:
+            meta["resourceVersion"] = self.version
+        meta["ownerReferences"] = [owner]
+        spec: dict[str, Any] = {"holderIdentity": self.holder} if self.holder else {}
+        spec["leaseDurationSeconds"] = self.duration_s
+        spec["renewTime"] = format_micro_time(self.at_s)
+        if self.transitions:
+            spec["leaseTransitions"] = self.transitions
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": spec}
+
+
+Renewed = Callable[[str, HolokubeError | None], None]
+"""Called with the new version, or with what went wrong."""
+Answered = Callable[[JsonObject, HolokubeError | None], None]
+"""Called with the answer, or with what went wrong (and an empty object)."""
+
+
+class Withheld(HolokubeError):
+    """Not sent: while it waited, this process lost the right to write."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(f"{call}: not sent, the node is no longer ours")
+
+
+class Carrier(Protocol):
+    """Takes writes to the server. Each is answered exactly once, later, unless the carrier is closed before."""
+
+    def renew(self, renewal: Renewal, done: Renewed) -> None:
+        """Replaces a lease that is there; goes before everything else."""
+
+    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+        """Any other write; only events are ever refused, when too many of them wait already.
+
+        ``allowed`` is asked once more when the write's turn has come; if not, it is answered ``Withheld``.
+        """
+
+    async def close(self) -> None:
+        """Forgets what is under way."""
 
 
 class WritePool:
@@ -113,3 +186,53 @@ class WritePool:
                 self._log.exception("A write failed unexpectedly", exc=error)
             finally:
                 self._active -= 1
+
+
+class ClientCarrier:
+    """Writes through a transport with the workers of a pool."""
+
+    def __init__(self, clock: Clock, transport: Transport, pool: WritePool) -> None:
+        self._clock = clock
+        self._transport = transport
+        self._pool = pool
+
+    def renew(self, renewal: Renewal, done: Renewed) -> None:
+        self._pool.submit(Urgency.LEASE, lambda: self._renew(renewal, done))
+
+    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+        return self._pool.submit(urgency, lambda: self._send(call, done, allowed))
+
+    async def close(self) -> None:
+        """The pool belongs to somebody else."""
+
+    async def _renew(self, renewal: Renewal, done: Renewed) -> None:
+        renewal.at_s = self._clock.time()
+        call = Call("update", LEASES, LEASE_NAMESPACE, renewal.node, body=renewal.body())
+        try:
+            async with asyncio.timeout(LEASE_TIMEOUT_S):
+                answer = await self._transport.call(call)
+        except (ApiError, TransportError) as error:
+            done("", error)
+        except TimeoutError:
+            done("", no_answer(f"{call}", LEASE_TIMEOUT_S))
+        else:
+            done(str(answer["metadata"]["resourceVersion"]), None)
+
+    async def _send(self, call: Call, done: Answered, allowed: Callable[[], bool] | None) -> None:
+        if allowed is not None and not allowed():
+            done({}, Withheld(call))
+            return
+        try:
+            answer = await self._transport.call(call)
+        except (ApiError, TransportError) as error:
+            done({}, error)
+        else:
+            done(answer, None)
+
+
+def no_answer(what: str, after_s: float) -> TransportError:
+    """For a write of which nobody knows whether it happened."""
+    return TransportError(
+        f"{what}: no answer within {after_s:g} s; the write may have taken effect",
+        hint="The server may be overloaded; the write is tried again.",
+    )

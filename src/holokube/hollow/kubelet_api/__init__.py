@@ -1,0 +1,1 @@
+"""What the kubelets of a fleet answer when they are asked: logs, statistics, metrics. One for all nodes."""

@@ -1,0 +1,1 @@
+"""kwok's Stages: read, checked, decided and played; everything here is pure."""
