@@ -1,4 +1,4 @@
-"""The life of ``holokube up``: load, listen, announce, wait for a signal, clean up."""
+"""The life of ``holokube up``: load, listen, start components, announce, wait for a signal, clean up."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import importlib.util
 import os
 import shlex
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +23,11 @@ from holokube.base.errors import ConfigError, UsageError
 from holokube.base.rng import Rng, system_seed
 from holokube.cli import kubeconfig_file
 from holokube.cli.metrics_endpoint import MetricsEndpoint, parse_address
+from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from holokube.cluster.living import LivingCluster, LivingOptions
 
 _PROBLEMS_SHOWN = 20
 
@@ -38,6 +43,10 @@ class Plan:
     snapshot: str
     seed: str
     metrics_address: str
+    nodes: int = 0
+    profile: str = "kubelet"
+    zones: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
 
 
 class Foreground:
@@ -62,21 +71,29 @@ class Foreground:
             kubeconfig_file.refuse_foreign(plan.kubeconfig_out)
         # Before the server, so that a bad file leaves no data directory behind.
         manifests = read_manifests(plan.snapshot) if plan.snapshot else None
+        options = _living_options(plan) if plan.components else None
         seed = plan.seed or str(system_seed())
         server = EmbeddedServer(
             WallClock(), Rng(seed), data_dir=plan.data_dir, host=plan.host, port=plan.port
         )
         metrics = MetricsEndpoint(server.metrics)
+        living: LivingCluster | None = None
         try:
             if manifests is not None:
                 await self._load(server, manifests)
             endpoint = await server.start()
             await metrics.start(metrics_address)
+            if options is not None:
+                living = _living_cluster(server, endpoint, seed, options)
+                if not await _unless_stopped(stop, self._bring_to_life(living)):
+                    return 0
             self._announce(endpoint, metrics.url, seed)
             await stop.wait()
             self._say("stopping")
         finally:
             self._remove_kubeconfig()
+            if living is not None:
+                await living.stop()
             await metrics.stop()
             await server.stop()
         return 0
@@ -101,6 +118,13 @@ class Foreground:
         made = f", made namespaces {', '.join(report.added_namespaces)}" if report.added_namespaces else ""
         left_out = f", left out {len(report.left_out)}" if report.left_out else ""
         self._say(f"loaded {report.restored.total()} objects from {manifests.name}{left_out}{made}")
+
+    async def _bring_to_life(self, living: LivingCluster) -> None:
+        await living.start()
+        if self._plan.nodes:
+            progress, wanted = ProgressLine(), self._plan.nodes
+            await living.scale_nodes(wanted, lambda ready: progress.show(f"{ready}/{wanted} nodes are Ready"))
+            progress.done(f"{wanted} nodes are Ready")
 
     def _tell_problems(self, report: RestoreReport, manifests: Manifests) -> None:
         shown = len(report.problems) if self._settings.verbosity else _PROBLEMS_SHOWN
@@ -147,6 +171,41 @@ class Foreground:
     @staticmethod
     def _say(text: str) -> None:
         click.echo(text, err=True)
+
+
+def _living_options(plan: Plan) -> LivingOptions:
+    """What runs beside the server; imported here, for a server alone does without."""
+    from holokube.cli.profile_option import choose_profile
+    from holokube.cluster.components import Part
+    from holokube.cluster.living import LivingOptions
+
+    return LivingOptions(
+        parts=frozenset(map(Part, plan.components)), profile=choose_profile(plan.profile), zones=plan.zones
+    )
+
+
+def _living_cluster(
+    server: EmbeddedServer, endpoint: Endpoint, seed: str, options: LivingOptions
+) -> LivingCluster:
+    from holokube.cluster.living import LivingCluster
+
+    options = replace(options, root_ca=endpoint.ca_pem.decode())
+    return LivingCluster.in_process(WallClock(), server.registry, Rng(seed).fork("cluster"), options)
+
+
+async def _unless_stopped(stop: asyncio.Event, work: Coroutine[None, None, None]) -> bool:
+    """Do the work, unless a signal comes first; False then."""
+    doing = asyncio.create_task(work)
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({doing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            doing.result()
+        return doing.done()
+    finally:
+        doing.cancel()
+        stopped.cancel()
+        await asyncio.wait({doing, stopped})
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

@@ -20,7 +20,11 @@ from holokube.cli.settings import Settings, common_options
 
 # Command -> its module, which has it as ``command``, and the line that `holokube --help` shows.
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "up": ("holokube.cli.up", "Run a Kubernetes API server in the foreground."),
+    "up": ("holokube.cli.up", "Run a Kubernetes cluster in the foreground."),
+    "fleet": ("holokube.cli.fleet", "Run hollow kubelets for nodes of any cluster."),
+    "scale": ("holokube.cli.scale", "Make or remove hollow nodes until there are N of them."),
+    "fault": ("holokube.cli.fault", "Break hollow nodes, on any cluster with a fleet."),
+    "heal": ("holokube.cli.heal", "End the faults of hollow nodes."),
     "snapshot": ("holokube.cli.snapshot", "Read a live cluster into a file."),
     "version": ("holokube.cli.version", "Show the versions of holokube and of the API it serves."),
     "completion": ("holokube.cli.completion", "Print a script that completes commands and options in SHELL."),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
+from functools import partial
 from pathlib import Path
 
 import click
 
+from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings, cluster_options, common_options
 
 
@@ -91,14 +91,14 @@ async def _snapshot(target: str, as_json: bool, selection: object, kubeconfig: s
     assert isinstance(selection, Selection)
     clock = WallClock()
     access = load_access(kubeconfig, context)
-    progress = _Progress()
+    progress = ProgressLine()
     annotations = {
         "holokube.dev/version": __version__,
         "holokube.dev/server": access.server,
         "holokube.dev/taken-at": format_time(clock.now()),
     }
     async with Client(HttpTransport(clock, access)) as client:
-        dump = Dump(client, selection, progress)
+        dump = Dump(client, selection, partial(_show, progress))
         with ListFile(target, as_json=as_json, annotations=annotations) as file:
             async for batch in dump.read():
                 file.add(batch)
@@ -112,15 +112,5 @@ async def _snapshot(target: str, as_json: bool, selection: object, kubeconfig: s
         )
 
 
-class _Progress:
-    """One line on a terminal that is written over; nothing but the result elsewhere."""
-
-    def __init__(self) -> None:
-        self._moves = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-    def __call__(self, name: str, number: int, total: int) -> None:
-        if self._moves:
-            click.echo(f"\r\x1b[Kreading {name} ({number}/{total})", nl=False, err=True)
-
-    def done(self, text: str) -> None:
-        click.echo(f"\r\x1b[K{text}" if self._moves else text, err=True)
+def _show(progress: ProgressLine, name: str, number: int, total: int) -> None:
+    progress.show(f"reading {name} ({number}/{total})")

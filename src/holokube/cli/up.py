@@ -1,4 +1,4 @@
-"""``holokube up``: the embedded API server in the foreground."""
+"""``holokube up``: an embedded cluster in the foreground."""
 
 from __future__ import annotations
 
@@ -8,8 +8,40 @@ import click
 
 from holokube.cli.settings import Settings, common_options
 
+_COMPONENTS = ("scheduler", "controllers", "fleet")
+
+
+def _components(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[str, ...]:
+    if value in ("all", "none"):
+        return _COMPONENTS if value == "all" else ()
+    words = tuple(word.strip() for word in value.split(","))
+    for word in words:
+        if word not in _COMPONENTS:
+            raise click.BadParameter(
+                f"{word!r} is not a component; give all, none, or some of {', '.join(_COMPONENTS)}"
+            )
+    return words
+
 
 @click.command("up")
+@click.option(
+    "--nodes", type=click.IntRange(0, 100_000), default=0, show_default=True, metavar="N",
+    help="Start with so many hollow nodes; `holokube scale nodes` changes their number later.",
+)  # fmt: skip
+@click.option(
+    "--zone", "zones", multiple=True, metavar="ZONE",
+    help="Value of topology.kubernetes.io/zone of these nodes; of several, nodes take them in turn.",
+)  # fmt: skip
+@click.option(
+    "--profile", default="kubelet", show_default=True, metavar="fast|kubelet|FILE",
+    help="How hollow nodes and pods behave: with all phases and events of a kubelet, as fast as possible, or as "
+    "a profile file says.",
+)  # fmt: skip
+@click.option(
+    "--components", default="all", show_default=True, metavar="LIST", callback=_components,
+    help="What runs besides the API server: some of scheduler,controllers,fleet, or none, to put another in its "
+    "place.",
+)  # fmt: skip
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
     help="Address to listen on. Any other than a loopback address opens the cluster to the network.",
@@ -45,6 +77,10 @@ from holokube.cli.settings import Settings, common_options
 @click.pass_obj
 def command(
     settings: Settings,
+    nodes: int,
+    zones: tuple[str, ...],
+    profile: str,
+    components: tuple[str, ...],
     host: str,
     port: int | None,
     kubeconfig_out: Path | None,
@@ -53,13 +89,21 @@ def command(
     seed: str,
     metrics_address: str,
 ) -> int:
-    """Run a Kubernetes API server in the foreground.
+    """Run a Kubernetes cluster in the foreground.
 
-    Prints KUBECONFIG=... and HOLOKUBE_SERVER=... on stdout when it is ready. Ctrl-C or SIGTERM stops it
-    cleanly, with exit code 0; a second one ends it at once.
+    It has an API server, a scheduler, controllers and hollow nodes: whatever Node object there is gets a kubelet
+    that runs no containers and behaves as if it did. Prints KUBECONFIG=... and HOLOKUBE_SERVER=... on stdout
+    when it is ready. Ctrl-C or SIGTERM stops it cleanly, with exit code 0; a second one ends it at once.
     """
     settings.configure_logging()
     from holokube.cli.foreground import Foreground, Plan
 
-    plan = Plan(host, port, kubeconfig_out, data_dir, snapshot, seed, metrics_address)
+    if nodes and "fleet" not in components:
+        raise click.UsageError(
+            f"--nodes {nodes} needs the component fleet, for nobody else would make them Ready; "
+            "add it to --components, or leave --nodes out"
+        )
+    plan = Plan(
+        host, port, kubeconfig_out, data_dir, snapshot, seed, metrics_address, nodes, profile, zones, components
+    )
     return Foreground(plan, settings).run()

@@ -6,14 +6,23 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
+from holokube.apiserver.admission.base import Caller
+from holokube.apiserver.registry import Registry
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
 from holokube.client.client import Client
-from holokube.client.resources import NODES, PODS
+from holokube.client.inprocess import InProcessTransport
+from holokube.client.resources import NODES, PODS, STORAGE_CLASSES
 from holokube.cluster.components import CONTROLLERS, PARTS, Part
 from holokube.hollow.fleet import Fleet, FleetOptions
+from holokube.hollow.kubelet_api.api import KubeletApi
+from holokube.hollow.kubelet_api.embedded import attach
+from holokube.hollow.kubelet_api.view import KubeletView
+from holokube.hollow.node_sets import DEFAULT_PREFIX, NodeSet
+from holokube.hollow.node_template import NODE_SET, ProfileTemplate
 from holokube.hollow.profile import Profile
 from holokube.kube.conditions import is_true
 from holokube.kube.taints import NODE_NOT_READY
@@ -24,6 +33,8 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.metrics import Metrics
 from holokube.scheduler import scheduler
 from holokube.workloads import service_account_controller
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 Connect = Callable[[str], Client]
 """Gives a client that goes by a name, which managedFields and audit logs show."""
@@ -37,6 +48,8 @@ class LivingOptions:
     profile: Profile = field(default_factory=Profile)
     annotation_selector: str = ""
     """Which nodes the fleet speaks for; all of them unless told, for an embedded cluster has no others."""
+    zones: tuple[str, ...] = ()
+    """In which ``scale_nodes`` puts nodes, in turn."""
     lease_duration_s: int = 40
     root_ca: str = ""
     """The certificate that pods find in ``kube-root-ca.crt``, as PEM text."""
@@ -64,9 +77,30 @@ class LivingCluster:
         self.informers = InformerSet(clock, connect("holokube-informers"), rng.fork("informers"))
         self.fleet: Fleet | None = None
         components = self._components()
-        for component in (*self._recorders, self.informers.runner(), *components):
+        everything: list[Component] = [*self._recorders, self.informers.runner(), *components]
+        for component in everything:
             self.app.add(component)
         self._running: asyncio.Task[bool] | None = None
+
+    @classmethod
+    def in_process(
+        cls, clock: Clock, registry: Registry, rng: Rng, options: LivingOptions | None = None
+    ) -> LivingCluster:
+        """A cluster around an embedded API server, without a wire in between."""
+        chosen = options or LivingOptions()
+
+        def connect(name: str) -> Client:
+            return Client(InProcessTransport(registry, Caller(user_agent=name)))
+
+        if Part.CONTROLLERS in chosen.parts:
+            # A controller makes the accounts; nobody has to take them for granted any more.
+            registry.admission.assumes_default_service_account = False
+        living = cls(clock, connect, rng, chosen)
+        if living.fleet is not None:
+            nodes, pods = living.informers.get(NODES), living.informers.get(PODS)
+            view = KubeletView.of_fleet(clock, living.fleet, nodes, pods, usage=chosen.profile.usage)
+            attach(registry, KubeletApi(view))
+        return living
 
     def _components(self) -> list[Component]:
         parts = self.options.parts
@@ -75,7 +109,8 @@ class LivingCluster:
             components.extend(self._controllers())
         if Part.SCHEDULER in parts:
             client = self._connect("kube-scheduler")
-            recorder = self._recorder("default-scheduler", client)
+            # The one component of upstream's that records in the new way, as series.
+            recorder = self._recorder("default-scheduler", client, api="events.k8s.io/v1")
             components.append(
                 scheduler.build(self._clock, client, self.informers, recorder, self._rng.fork("scheduler"))
             )
@@ -95,8 +130,11 @@ class LivingCluster:
             for name, build in builds
         ]
 
-    def _recorder(self, component: str, client: Client) -> EventRecorder:
-        recorder = EventRecorder(self._clock, client, component, rng=self._rng.fork(f"events/{component}"))
+    def _recorder(
+        self, component: str, client: Client, *, api: Literal["v1", "events.k8s.io/v1"] = "v1"
+    ) -> EventRecorder:
+        rng = self._rng.fork(f"events/{component}")
+        recorder = EventRecorder(self._clock, client, component, rng=rng, api=api)
         self._recorders.append(recorder)
         return recorder
 
@@ -129,21 +167,38 @@ class LivingCluster:
             self._running.result()
             raise HolokubeError("the cluster stopped before it was up", hint="See the log for why.")
         synced.result()
+        if Part.CONTROLLERS in self.options.parts:
+            await self._ensure_storage_class()
 
-    async def add_nodes(self, count: int) -> None:
-        """Register hollow nodes, and wait until pods may go to all of them; those that exist are taken as they are."""
-        if self.fleet is None:
-            raise HolokubeError("a cluster without a fleet has nobody to register nodes", hint="Add Part.FLEET.")
-        names = [f"hollow-{number:05d}" for number in range(count)]
-        await self.fleet.register(names)
-        await self._until_usable(set(names))
+    async def _ensure_storage_class(self) -> None:
+        """Claims that name no class get volumes, as in every cluster of kind or minikube."""
+        client = self._connect("holokube")
+        if not (await client.list(STORAGE_CLASSES)).items:
+            await client.create(STORAGE_CLASSES, {
+                "metadata": {"name": "standard", "annotations": {DEFAULT_CLASS: "true"}},
+                "provisioner": "hollow.holokube.dev", "volumeBindingMode": "WaitForFirstConsumer",
+            })  # fmt: skip
 
-    async def _until_usable(self, missing: set[str]) -> None:
+    async def scale_nodes(self, count: int, on_progress: Callable[[int], None] = lambda _usable: None) -> None:
+        """Make or remove hollow nodes until there are ``count``, and wait until pods may go to all of them.
+
+        They are the set that ``holokube scale nodes`` works on, so that it can go on from here.
+        """
+        maker = ProfileTemplate(self.options.profile.nodes, self.options.zones)
+        client = self._connect("holokube")
+        await NodeSet(DEFAULT_PREFIX, maker).scale(client, count, lambda _done, _total: None)
+        listed = (await client.list(NODES, label_selector=f"{NODE_SET}={DEFAULT_PREFIX}")).items
+        if Part.FLEET in self.options.parts:
+            await self._until_usable({node["metadata"]["name"] for node in listed}, on_progress)
+
+    async def _until_usable(self, missing: set[str], on_progress: Callable[[int], None]) -> None:
+        wanted = len(missing)
         done = asyncio.get_running_loop().create_future()
 
         def on_node(_type: str, _old: JsonObject | None, new: JsonObject | None) -> None:
-            if new is not None and self._is_usable(new):
-                missing.discard(new["metadata"]["name"])
+            if new is not None and new["metadata"]["name"] in missing and self._is_usable(new):
+                missing.remove(new["metadata"]["name"])
+                on_progress(wanted - len(missing))
             if not missing and not done.done():
                 done.set_result(None)
 

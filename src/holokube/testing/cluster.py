@@ -8,7 +8,6 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.bootstrap import bootstrap
 from holokube.apiserver.registry import Registry
 from holokube.apiserver.restore import RestoreReport, restore
@@ -113,13 +112,9 @@ class Cluster:
         # Not imported by those who want an API server only.
         from holokube.cluster.living import LivingCluster
 
-        self.living = LivingCluster(self.clock, self.connect, self.rng.fork("cluster"), options)
+        self.living = LivingCluster.in_process(self.clock, self.registry, self.rng.fork("cluster"), options)
         await self.living.start()
-        await self.living.add_nodes(nodes)
-
-    def connect(self, name: str) -> Client:
-        """A client that goes by a name of its own, which managedFields show."""
-        return Client(InProcessTransport(self.registry, Caller(user_agent=name)))
+        await self.living.scale_nodes(nodes)
 
     async def _shut_down(self) -> None:
         if self.living is not None:

@@ -6,7 +6,8 @@
     The same server behind HTTPS, on a thread: for any client in any process.
 
 Each test gets a server of its own, empty but for what every cluster has; starting one takes some 20 ms.
-``@pytest.mark.holokube(clock="virtual", seed=7, objects=[...])`` says how to start it.
+``@pytest.mark.holokube(clock="virtual", seed=7, objects=[...], nodes=3)`` says how to start it; with ``nodes``, even 0,
+scheduler, controllers and hollow kubelets run in it.
 
 Pytest imports this module in every run of everybody who has installed holokube, so that it imports nothing
 but pytest itself until a fixture is used.
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from holokube.testing.server_thread import Server
 
 _MARKER = "holokube"
-_MARKER_ARGUMENTS = ("clock", "seed", "objects")
+_MARKER_ARGUMENTS = ("clock", "seed", "objects", "nodes")
 _SERVER_FIXTURES = frozenset({"kube_server", "kubeconfig", "kube_url", "kube_token", "kube_ca"})
 _SEED = pytest.StashKey[str]()
 
@@ -42,8 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(clock='virtual', seed=0, objects=[]): how to start the cluster of a test; the clock "
-        "is 'virtual' or 'wall'.",
+        f"{_MARKER}(clock='virtual', seed=0, objects=[], nodes=None): how to start the cluster of a test; the clock "
+        "is 'virtual' or 'wall'; with a number of nodes scheduler, controllers and hollow kubelets run too.",
     )
 
 
@@ -69,7 +70,10 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         )
     options = _options(request)
     with Cluster(
-        options.get("clock", "virtual"), seed=_seed(request, options), objects=options.get("objects", ())
+        options.get("clock", "virtual"),
+        seed=_seed(request, options),
+        objects=options.get("objects", ()),
+        nodes=options.get("nodes"),
     ) as fresh:
         yield fresh
 
@@ -85,7 +89,9 @@ def kube_server(request: pytest.FixtureRequest) -> Iterator[Server]:
             f"{request.node.nodeid}: clients of a server behind HTTPS live on the wall clock; use the "
             "fixture 'cluster' for virtual time"
         )
-    with serve(seed=_seed(request, options), objects=options.get("objects", ())) as server:
+    with serve(
+        seed=_seed(request, options), objects=options.get("objects", ()), nodes=options.get("nodes")
+    ) as server:
         yield server
 
 

@@ -82,8 +82,13 @@ def serve(
     seed: int | str = 0,
     objects: Iterable[Mapping[str, Any]] = (),
     data_dir: Path | None = None,
+    nodes: int | None = None,
 ) -> Iterator[Server]:
-    """Start a server, and stop it at the end: ``with serve() as server: ...``. Takes some 20 ms."""
+    """Start a server, and stop it at the end: ``with serve() as server: ...``. Takes some 20 ms.
+
+    With a number of ``nodes``, 0 say, scheduler, controllers and hollow kubelets run as well, and that many nodes
+    are Ready.
+    """
     with tempfile.TemporaryDirectory(prefix="holokube-") as folder:
         embedded = EmbeddedServer(
             WallClock(), Rng(seed), port=port, data_dir=data_dir, catalog=shared_catalog()
@@ -96,11 +101,40 @@ def serve(
             try:
                 server = Server(embedded, endpoint, loop, Path(folder))
                 server.load(objects)
-                yield server
+                if nodes is None:
+                    yield server
+                else:
+                    with _alive(embedded, loop, Rng(seed).fork("cluster"), nodes):
+                        yield server
             finally:
                 loop.call_soon_threadsafe(stop.set)
         finally:
             thread.join()
+
+
+@contextmanager
+def _alive(embedded: EmbeddedServer, loop: asyncio.AbstractEventLoop, rng: Rng, nodes: int) -> Iterator[None]:
+    """Components on the server's thread."""
+    # Not imported by those who want an API server only.
+    from holokube.cluster.living import LivingCluster
+
+    living: LivingCluster | None = None
+
+    async def start() -> None:
+        nonlocal living
+        living = LivingCluster.in_process(WallClock(), embedded.registry, rng)
+        await living.start()
+        await living.scale_nodes(nodes)
+
+    async def stop() -> None:
+        if living is not None:
+            await living.stop()
+
+    try:
+        asyncio.run_coroutine_threadsafe(start(), loop).result()
+        yield
+    finally:
+        asyncio.run_coroutine_threadsafe(stop(), loop).result()
 
 
 def _run(

@@ -1,0 +1,84 @@
+"""``holokube fleet``: hollow kubelets for any API server."""
+
+from __future__ import annotations
+
+import click
+
+from holokube.cli.settings import Settings, cluster_options, common_options
+
+
+@click.command("fleet")
+@click.option("--manage-all-nodes", is_flag=True, help="Speak for every node of the cluster.")
+@click.option(
+    "--manage-nodes-with-annotation-selector", "annotation_selector", default="", metavar="SELECTOR",
+    help="Nodes whose annotations match; kwok.x-k8s.io/node=fake if no way to choose nodes is given.",
+)  # fmt: skip
+@click.option(
+    "--manage-nodes-with-label-selector", "label_selector", default="", metavar="SELECTOR",
+    help="Nodes whose labels match; together with annotations, nodes that match both.",
+)  # fmt: skip
+@click.option(
+    "--node-lease-duration-seconds", "lease_duration_s", type=click.IntRange(0, 3600), default=40, show_default=True,
+    metavar="SECONDS", help="How long leases last; they are renewed four times as often. 0 for no leases.",
+)  # fmt: skip
+@click.option(
+    "--profile", default="fast", show_default=True, metavar="fast|kubelet|FILE",
+    help="How pods and nodes behave: one status patch per pod, all that a kubelet sends, or a profile file.",
+)  # fmt: skip
+@click.option(
+    "--shard", default="", metavar="I/N",
+    help="This is fleet I of N, counted from 0, and begins with its share of the nodes; it takes those of another "
+    "when nobody else renews their leases. `ordinal/N` takes I from the end of HOSTNAME, as StatefulSets number "
+    "their pods.",
+)  # fmt: skip
+@click.option(
+    "--register", type=click.IntRange(0), default=0, metavar="N", help="Also create N nodes of its own, if missing."
+)
+@click.option(
+    "--name-prefix", default="hollow-", show_default=True, metavar="PREFIX",
+    help="How the nodes of --register are called, with a number behind.",
+)  # fmt: skip
+@click.option(
+    "--identity", default="", metavar="NAME",
+    help="Holder of the leases, unique in the cluster. One that survives a restart, such as the name of a "
+    "StatefulSet's pod, goes on with its leases at once. Random unless told.",
+)  # fmt: skip
+@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random unless told.")
+@click.option(
+    "--metrics-address", default="0", show_default=True, metavar="HOST:PORT",
+    help="Serve /metrics, /healthz, /livez and /readyz over plain HTTP, unauthenticated; 0 for no.",
+)  # fmt: skip
+@cluster_options
+@common_options
+@click.pass_obj
+def command(
+    settings: Settings,
+    manage_all_nodes: bool,
+    annotation_selector: str,
+    label_selector: str,
+    lease_duration_s: int,
+    profile: str,
+    shard: str,
+    register: int,
+    name_prefix: str,
+    identity: str,
+    seed: str,
+    metrics_address: str,
+    kubeconfig: str,
+    context: str,
+) -> int:
+    """Run hollow kubelets for nodes of any cluster.
+
+    Adopts the nodes that a selector picks, keeps their leases and status alive and brings the pods bound to them
+    through their lives; nothing else in the cluster is touched. Several processes may share a cluster: each speaks
+    for the nodes whose leases it holds, and takes over those of one that died. Ctrl-C or SIGTERM gives the leases
+    back and ends it, with exit code 0.
+    """
+    settings.configure_logging()
+    from holokube.cli.fleet_run import FleetPlan, FleetRun
+
+    plan = FleetPlan(
+        manage_all_nodes, annotation_selector, label_selector, lease_duration_s, profile, shard, register,
+        name_prefix, identity, seed, metrics_address, kubeconfig, context,
+    )  # fmt: skip
+    return FleetRun(plan).run()

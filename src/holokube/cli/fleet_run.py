@@ -1,0 +1,264 @@
+"""The life of ``holokube fleet``: reach the cluster, run the fleet, say how it is doing, give everything back."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import importlib.util
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from holokube.base.clock import Clock, WallClock
+from holokube.base.errors import HolokubeError, UsageError
+from holokube.base.rng import Rng, system_seed
+from holokube.cli.fleet_metrics import FleetCollector
+from holokube.cli.metrics_endpoint import parse_address
+from holokube.cli.progress import ProgressLine
+from holokube.client.access import ClusterAccess
+from holokube.client.client import Client
+from holokube.client.http import HttpTransport
+from holokube.client.kubeconfig import load_access
+from holokube.client.resources import NODES
+from holokube.hollow.draws import stable_int
+from holokube.hollow.fleet import DEFAULT_ANNOTATION_SELECTOR, Fleet, FleetOptions
+from holokube.hollow.profile import Profile, load_profile, named_profile
+from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial
+from holokube.kube.errors import ApiError
+from holokube.kube.names import is_dns1123_subdomain
+from holokube.kube.selectors import LabelSelector, SelectorError
+from holokube.runtime.app import App
+from holokube.runtime.health import HealthServer
+from holokube.runtime.stop import StopSignal
+
+PROGRESS_EVERY_S = 1.0
+TIDY_EVERY_S = 30.0
+GC_THRESHOLDS = (50_000, 20, 100)
+"""Objects of a fleet live long and hold no cycles. At Python's defaults (700, 10, 10) the collector walks through
+all of them over and over: 5,000 pods brought to Running cost a tenth more CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """What the command line asks for."""
+
+    manage_all_nodes: bool
+    annotation_selector: str
+    label_selector: str
+    lease_duration_s: int
+    profile: str
+    shard: str
+    register: int
+    name_prefix: str
+    identity: str
+    seed: str
+    metrics_address: str
+    kubeconfig: str
+    context: str
+
+    def options(self) -> FleetOptions:
+        """The fleet's own options; UsageError for what makes no sense."""
+        annotations = self.annotation_selector
+        if not (self.manage_all_nodes or annotations or self.label_selector):
+            annotations = DEFAULT_ANNOTATION_SELECTOR
+        for flag, text in (("annotation", annotations), ("label", self.label_selector)):
+            try:
+                LabelSelector.parse(text)
+            except SelectorError as error:
+                raise UsageError(
+                    f"--manage-nodes-with-{flag}-selector: {error}",
+                    hint="Write it like a label selector of kubectl: key=value,other!=value,!third.",
+                ) from error
+        if 0 < self.lease_duration_s < 4:
+            raise UsageError(
+                f"--node-lease-duration-seconds {self.lease_duration_s} is too short to be renewed in time",
+                hint="Give at least 4, or 0 for no leases.",
+            )
+        shard, shards = parse_shard(self.shard, os.environ.get("HOSTNAME", ""))
+        return FleetOptions(
+            manage_all_nodes=self.manage_all_nodes,
+            annotation_selector=annotations,
+            label_selector=self.label_selector,
+            lease_duration_s=self.lease_duration_s,
+            shard=shard,
+            shards=shards,
+            profile=read_profile(self.profile),
+        )
+
+    def names(self, options: FleetOptions) -> list[str]:
+        """The nodes to register: each shard registers its own share."""
+        digits = len(str(max(0, self.register - 1)))
+        names = [f"{self.name_prefix}{number:0{digits}d}" for number in range(self.register)]
+        problems = is_dns1123_subdomain(names[0]) if names else []
+        if problems:
+            raise UsageError(f"--name-prefix {self.name_prefix!r} makes no name of a node: {problems[0]}")
+        return [name for name in names if stable_int(name, options.shards) == options.shard]
+
+
+def parse_shard(text: str, hostname: str) -> tuple[int, int]:
+    """``1/3``, or ``ordinal/3`` with the number at the end of the host name."""
+    if not text:
+        return 0, 1
+    hint = "Write --shard 0/3 for the first of three, or --shard ordinal/3 in a StatefulSet."
+    matched = re.fullmatch(r"(\d+|ordinal)/(\d+)", text)
+    if matched is None:
+        raise UsageError(f"--shard {text!r} is not of the form I/N", hint=hint)
+    if matched[1] == "ordinal":
+        ordinal = re.search(r"-(\d+)$", hostname)
+        if ordinal is None:
+            raise UsageError(f"--shard {text}: the host name {hostname!r} does not end in a number", hint=hint)
+        shard, shards = int(ordinal[1]), int(matched[2])
+    else:
+        shard, shards = int(matched[1]), int(matched[2])
+    if shard >= shards:
+        raise UsageError(f"--shard {text}: there is no shard {shard} of {shards}, they count from 0", hint=hint)
+    return shard, shards
+
+
+def read_profile(text: str) -> Profile:
+    """One of the two that come with holokube, or a file."""
+    match text:
+        case "fast":
+            return named_profile("fast")
+        case "kubelet":
+            return named_profile("kubelet")
+        case _:
+            return load_profile(Path(text))
+
+
+class FleetRun:
+    """One run of the command."""
+
+    def __init__(self, plan: FleetPlan) -> None:
+        self._plan = plan
+
+    def run(self) -> int:
+        """Runs until a signal comes; returns the exit code."""
+        plan = self._plan
+        options = plan.options()
+        names = plan.names(options)
+        address = parse_address(plan.metrics_address)
+        access = load_access(plan.kubeconfig, plan.context)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(self._main(access, options, names, address))
+
+    async def _main(
+        self, access: ClusterAccess, options: FleetOptions, names: list[str], address: tuple[str, int] | None
+    ) -> int:
+        clock = WallClock()
+        rng = Rng(self._plan.seed or system_seed())
+        http = HttpTransport(clock, access)
+        async with Client(http) as client:
+            await self._greet(client, access)
+            fleet = make_fleet(clock, access, http, options, rng=rng, identity=self._plan.identity)
+            app = App(clock)
+            app.metrics.registry.register(FleetCollector(fleet))
+            server = None
+            if address is not None:
+                health = HealthServer(app.checks, app.metrics, host=address[0], port=address[1])
+                server = app.add(health, essential=True)
+            app.add(fleet, essential=True)
+            app.checks.add("node-informer", lambda: None if fleet.has_synced else "nodes and pods are not listed yet")
+            if names:
+                app.add(_Registrar(fleet, names), essential=True)
+            app.add(_Progress(clock, fleet, access.server, server))
+            app.add(_Tidy())
+            gc.set_threshold(*GC_THRESHOLDS)
+            clean = await app.run(handle_signals=True)
+        return 0 if clean else 1
+
+    @staticmethod
+    async def _greet(client: Client, access: ClusterAccess) -> None:
+        """Fails at once, and clearly, where the fleet itself would try for ever."""
+        try:
+            await client.list(NODES, limit=1)
+        except ApiError as error:
+            raise HolokubeError(
+                f"{access.server} does not let us list nodes: {error.message}",
+                hint="Check the user of the kubeconfig; the fleet needs to read nodes, pods and leases, and to write "
+                "leases, events and the status of nodes and pods.",
+            ) from error
+
+
+def make_fleet(
+    clock: Clock, access: ClusterAccess, http: HttpTransport, options: FleetOptions, *, rng: Rng, identity: str
+) -> Fleet:
+    """A fleet on the wire, or through the ordinary client where a proxy is in the way."""
+    if not can_dial(access):
+        return Fleet(clock, Client(http), options, rng=rng, identity=identity, keep=Slimmer())
+    dialer = Dialer(clock, access)
+    client = Client(WireTransport(clock, dialer, http))
+    carrier = WireCarrier(clock, dialer)
+    return Fleet(clock, client, options, rng=rng, identity=identity, carrier=carrier, keep=Slimmer())
+
+
+class _Registrar:
+    """Creates the nodes of ``--register`` once."""
+
+    name = "register"
+
+    def __init__(self, fleet: Fleet, names: list[str]) -> None:
+        self._fleet = fleet
+        self._names = names
+
+    async def run(self, stop: StopSignal) -> None:
+        await stop.finishes_first(self._fleet.register(self._names))
+
+
+class _Tidy:
+    """Gives memory back that a burst of nodes or pods needed: the C library would keep it for the next one."""
+
+    name = "tidy"
+
+    async def run(self, stop: StopSignal) -> None:
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        while trim is not None and not await stop.sleep(TIDY_EVERY_S):
+            trim(0)
+
+
+class _Progress:
+    """One line that says how the fleet is doing."""
+
+    name = "progress"
+
+    def __init__(self, clock: Clock, fleet: Fleet, server: str, health: HealthServer | None) -> None:
+        self._clock = clock
+        self._fleet = fleet
+        self._server = server
+        self._health = health
+
+    async def run(self, stop: StopSignal) -> None:
+        line = ProgressLine()
+        fleet = self._fleet
+        if not await stop.finishes_first(fleet.synced()):
+            return
+        if self._health is not None and await stop.finishes_first(self._health.started.wait()):
+            line.done(f"metrics and health on http://{self._health.address}")
+        # Everything that is there by now stays: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        line.done(f"{fleet.identity} speaks to {self._server}; Ctrl-C stops it")
+        while not await stop.sleep(PROGRESS_EVERY_S if line.moves else 3600.0):
+            line.show(describe(fleet))
+        line.done(describe(fleet))
+
+
+def describe(fleet: Fleet) -> str:
+    """``1000 of 1000 nodes, 5000 pods, leases at most 10.4 s old``."""
+    text = f"{fleet.owned_count} of {len(fleet.nodes)} nodes, {len(fleet.pods)} pods"
+    if fleet.leases is not None:
+        text += f", {fleet.leases.stats.renewals} renewals, at most {fleet.leases.stats.worst_age_s:.1f} s apart"
+    return text
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed: a wake-up costs half of asyncio's own."""
+    if importlib.util.find_spec("uvloop") is None:
+        return asyncio.new_event_loop
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
