@@ -46,10 +46,14 @@ def obtain(request: pytest.FixtureRequest, find: Callable[[], T]) -> T:
 
 
 def run_control_plane(
-    request: pytest.FixtureRequest, workdir: Path, components: tuple[str, ...]
+    request: pytest.FixtureRequest,
+    workdir: Path,
+    components: tuple[str, ...],
+    *,
+    authorization_mode: str = "AlwaysAllow",
 ) -> Iterator[ControlPlane]:
     binaries = obtain(request, lambda: find_or_build(build=True, programs=programs_for(components)))
-    plane = ControlPlane(binaries, workdir, components)
+    plane = ControlPlane(binaries, workdir, components, authorization_mode=authorization_mode)
     try:
         plane.start()
     except HolokubeError as error:
