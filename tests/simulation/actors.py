@@ -24,7 +24,7 @@ from holokube.hollow.node_life import FAULT, REBOOT, registration
 from holokube.hollow.profile import NodeProfile
 from holokube.kube.errors import ApiError, Forbidden, NotFound, TooManyRequests
 from holokube.kube.types import JsonObject
-from tests.simulation.world import SimulatedCluster
+from tests.simulation.world import CAPACITY, SimulatedCluster
 
 IMAGE = "registry.example/app:"
 FAULTS = ("not-ready", "silent", "slow", "memory-pressure", "disk-pressure")
@@ -58,8 +58,10 @@ class Actors:
                     break
             await self._world.clock.sleep(self._rng.expovariate(1 / mean_pause_s))
 
-    async def heal(self) -> None:
-        """All nodes are well again, and may be used."""
+    async def heal(self, *, new_nodes: int) -> None:
+        """All nodes are well again, and there are enough of them for everything that waits."""
+        for _ in range(new_nodes):
+            await self._register()
         for node in (await self._client.list(NODES)).items:
             patch = {"metadata": {"annotations": {FAULT: None}}, "spec": {"unschedulable": None}}
             await self._client.patch(NODES, node["metadata"]["name"], patch, type=PatchType.MERGE)
@@ -107,7 +109,8 @@ class Actors:
 
     async def create_daemon_set(self) -> None:
         name = self._name("agent")
-        template = self._template(name)
+        # Where a node is full, others make way for it.
+        template = self._template(name, priorityClassName="system-node-critical")
         template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "50m"
         await self._create(DAEMON_SETS, name, {"selector": {"matchLabels": {"app": name}}, "template": template})
 
@@ -182,7 +185,10 @@ class Actors:
         """As an autoscaler does: one goes with all that is on it, another one comes."""
         if (node := await self._any(NODES)) is not None:
             await self._client.delete(NODES, node["metadata"]["name"])
-        await self._client.create(NODES, registration(self._name("hollow-new"), NodeProfile()))
+        await self._register()
+
+    async def _register(self) -> None:
+        await self._client.create(NODES, registration(self._name("hollow-new"), NodeProfile(capacity=CAPACITY)))
 
     # Misfortune
 

@@ -22,7 +22,7 @@ def test_a_cluster_in_a_storm_breaks_no_rule_and_recovers(seed: int) -> None:
         assert world.injected > 100
         assert world.invariants.broken == []
         world.calm()
-        world.cluster.run(actors.heal())
+        world.cluster.run(actors.heal(new_nodes=30))
         world.pass_time(QUIET_S)
         world.cluster.run(world.invariants.check_calm())
         assert world.invariants.broken == []

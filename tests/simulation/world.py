@@ -6,6 +6,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from holokube.apiserver.admission.base import Caller
 from holokube.client.client import Client
 from holokube.client.faulty import Faults, FaultyTransport
@@ -22,6 +24,10 @@ STORM = Faults(
 )  # fmt: skip
 
 
+# Small enough that pods have to wait for room.
+CAPACITY = {"cpu": "6", "memory": "8Gi", "ephemeral-storage": "100Gi", "pods": "16"}
+
+
 class SimulatedCluster:
     """Components meet ``faults``; the client, and the checkers, do not."""
 
@@ -33,7 +39,9 @@ class SimulatedCluster:
         self.has_storage = True
         self._transports: list[FaultyTransport] = []
         self.cluster.registry.admission.assumes_default_service_account = False
-        options = LivingOptions(profile=named_profile("kubelet" if profile == "kubelet" else "fast"))
+        base = named_profile("kubelet" if profile == "kubelet" else "fast")
+        nodes_profile = msgspec.structs.replace(base.nodes, capacity=CAPACITY)
+        options = LivingOptions(profile=msgspec.structs.replace(base, nodes=nodes_profile))
         self.living = LivingCluster(self.clock, self._connect, self.cluster.rng.fork("cluster"), options)
         self.invariants = Invariants(self.client)
         self.cluster.run(self._start(nodes))
