@@ -2,9 +2,9 @@
 
     python examples/demo.py          (or: make demo)
 
-It starts the embedded API server behind HTTPS, applies manifests to it, runs a small controller that gives
-a Deployment its pods and puts them on nodes, and shows what ``kubectl get`` would print: the tables come
-from the server, as they do for kubectl. At the end, a day of another controller passes on virtual time.
+First live: an API server behind HTTPS with a scheduler, controllers and a hundred hollow nodes. A Deployment is
+applied and rolled; the tables come from the server, as they do for kubectl. Then on virtual time: the same parts, a
+zone that falls silent, and what becomes of the pods in it.
 """
 
 from __future__ import annotations
@@ -16,119 +16,29 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections import Counter
 from typing import Any
 
 from holokube.base.clock import WallClock
 from holokube.client.client import Client
 from holokube.client.http import HttpTransport
-from holokube.client.informer import Informer
 from holokube.client.kubeconfig import load_access
 from holokube.client.resources import DEPLOYMENTS, NODES, PODS
-from holokube.runtime.app import App
-from holokube.runtime.reconciler import Controller
-from holokube.runtime.sources import InformerRunner, InformerSource, enqueue_owner, enqueue_self, split_key
-from holokube.testing import Server, serve
-from virtual_time_controller import a_day
+from holokube.cluster import LivingOptions
+from holokube.hollow.node_life import Fault
+from holokube.hollow.profile import named_profile
+from holokube.kube.conditions import is_true
+from holokube.testing import Cluster, Server, serve
 
 COLORED = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-OWNERS = enqueue_owner("Deployment")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+LIVE_NODES = 100
+ZONE = "topology.kubernetes.io/zone"
 
 
-# -- the controller ----------------------------------------------------------------------------------------
-
-
-class TinyWorkloads:
-    """Deployment to pods, pods to nodes, nodes run them: three controllers' work, made as small as can be."""
-
-    def __init__(self, client: Client, deployments: Informer, nodes: Informer) -> None:
-        self._client = client
-        self._deployments, self._nodes = deployments.lister, nodes.lister
-
-    async def reconcile(self, key: str) -> None:
-        deployment = self._deployments.by_key(key)
-        if deployment is None:
-            return
-        namespace, name = split_key(key)
-        # Read from the server, not from the cache: a pod just made may not have reached the cache yet.
-        pods = [pod for pod in (await self._client.list(PODS, namespace)).items if key in OWNERS(pod)]
-        wanted = deployment["spec"]["replicas"]
-        for _ in range(wanted - len(pods)):
-            await self._client.create(PODS, new_pod(deployment), namespace)
-        for pod in pods[wanted:]:
-            await self._client.delete(PODS, pod["metadata"]["name"], namespace, grace_s=0)
-        load = Counter(pod["spec"].get("nodeName") for pod in pods)
-        for pod in pods[:wanted]:
-            await self._advance(pod, load)
-        ready = sum(pod["status"]["phase"] == "Running" for pod in pods[:wanted])
-        status = {
-            "observedGeneration": deployment["metadata"]["generation"],
-            "replicas": len(pods), "updatedReplicas": len(pods),
-            "readyReplicas": ready, "availableReplicas": ready,
-        }  # fmt: skip
-        if status != deployment.get("status"):
-            await self._client.patch_status(DEPLOYMENTS, name, {"status": status}, namespace=namespace)
-
-    async def _advance(self, pod: dict[str, Any], load: Counter[str]) -> None:
-        """One step in the life of a pod: it gets the emptiest node, then it runs."""
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-        if "nodeName" not in pod["spec"]:
-            nodes = sorted(node["metadata"]["name"] for node in self._nodes.list())
-            chosen = min(nodes, key=lambda node: load[node])
-            load[chosen] += 1
-            await self._client.bind(namespace, name, chosen)
-        elif pod["status"]["phase"] == "Pending":
-            image = pod["spec"]["containers"][0]["image"]
-            running = {"name": "web", "image": image, "imageID": image, "ready": True, "restartCount": 0,
-                       "state": {"running": {"startedAt": pod["metadata"]["creationTimestamp"]}}}  # fmt: skip
-            ready = {"type": "Ready", "status": "True"}
-            status = {"phase": "Running", "containerStatuses": [running], "conditions": [ready]}
-            await self._client.patch_status(PODS, name, {"status": status}, namespace=namespace)
-
-
-def new_pod(deployment: dict[str, Any]) -> dict[str, Any]:
-    meta, template = deployment["metadata"], deployment["spec"]["template"]
-    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": meta["name"], "uid": meta["uid"],
-             "controller": True}  # fmt: skip
-    labels = template["metadata"]["labels"]
-    return {
-        "metadata": {"generateName": f"{meta['name']}-", "labels": labels, "ownerReferences": [owner]},
-        "spec": template["spec"],
-    }
-
-
-# -- the cluster -------------------------------------------------------------------------------------------
-
-
-def node(name: str, zone: str) -> dict[str, Any]:
-    resources = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    status = {
-        "capacity": resources, "allocatable": resources, "nodeInfo": node_info(),
-        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-    }  # fmt: skip
-    labels = {"topology.kubernetes.io/zone": zone, "node.kubernetes.io/instance-type": "demo.4x16"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": status,
-    }
-
-
-def node_info() -> dict[str, str]:
-    names = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion",
-             "kubeProxyVersion", "operatingSystem", "architecture")  # fmt: skip
-    return {**dict.fromkeys(names, ""), "kubeletVersion": "v1.36.3"}
-
-
-def web(replicas: int) -> dict[str, Any]:
+def web(replicas: int, image: str = "nginx:1.28") -> dict[str, Any]:
     labels = {"app": "web"}
-    container = {
-        "name": "web",
-        "image": "nginx:1.29",
-        "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
-    }
+    requests = {"requests": {"cpu": "500m", "memory": "256Mi"}}
+    container = {"name": "web", "image": image, "resources": requests}
     return {
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {
@@ -139,48 +49,68 @@ def web(replicas: int) -> dict[str, Any]:
     }
 
 
+# -- live ----------------------------------------------------------------------------------------------------
+
+
 async def live(server: Server) -> None:
-    """Apply, wait, look, scale, look again."""
-    clock = WallClock()
-    async with Client(HttpTransport(clock, load_access(str(server.kubeconfig)))) as client:
-        informers = [Informer(clock, client, kind) for kind in (DEPLOYMENTS, PODS, NODES)]
-        deployments, pods, nodes = informers
-        app = App(clock)
-        app.add(InformerRunner("informers", informers))
-        sources = [InformerSource(deployments, enqueue_self), InformerSource(pods, OWNERS)]
-        app.add(
-            Controller(
-                clock, "workloads", TinyWorkloads(client, deployments, nodes).reconcile, sources=sources
-            )
-        )
-        running = asyncio.create_task(app.run())
-        try:
-            headline("kubectl apply -f web.yaml     # a Deployment of 3, and a controller that gives it pods")
-            await client.apply(DEPLOYMENTS, web(3), field_manager="demo")
-            await until_available(client, 3)
-            show(server, "deployments", "/apis/apps/v1/namespaces/default/deployments")
-            show(server, "pods -o wide", "/api/v1/namespaces/default/pods", wide=("NODE",))
-            headline("kubectl scale deployment web --replicas=6")
-            scale = await client.get_scale(DEPLOYMENTS, "web", "default")
-            await client.update_scale(DEPLOYMENTS, "web", {**scale, "spec": {"replicas": 6}}, "default")
-            await until_available(client, 6)
-            show(server, "pods -o wide", "/api/v1/namespaces/default/pods", wide=("NODE",))
-        finally:
-            app.stop("the demo is over")
-            await running
+    """Apply, wait, look, roll, look again."""
+    async with Client(HttpTransport(WallClock(), load_access(str(server.kubeconfig)))) as client:
+        headline("kubectl apply -f web.yaml     # a Deployment of 300")
+        took_s = await rolled_out(client, web(300))
+        show(server, "deployments", "/apis/apps/v1/namespaces/default/deployments")
+        show(server, "pods", "/api/v1/namespaces/default/pods?limit=3", wide=("NODE",), more=297)
+        print(f"300 pods scheduled and running after {took_s:.1f} s.\n")
+        headline("kubectl set image deployment/web web=nginx:1.29")
+        took_s = await rolled_out(client, web(300, "nginx:1.29"))
+        show(server, "replicasets", "/apis/apps/v1/namespaces/default/replicasets")
+        print(f"Rolled out after {took_s:.1f} s.\n")
 
 
-async def until_available(client: Client, replicas: int) -> None:
-    async with asyncio.timeout(30):
+async def rolled_out(client: Client, deployment: dict[str, Any]) -> float:
+    """Apply, and wait until all replicas are new and available; returns how long it took."""
+    began_s = time.perf_counter()
+    applied = await client.apply(DEPLOYMENTS, deployment, field_manager="demo")
+    generation, wanted = applied["metadata"]["generation"], deployment["spec"]["replicas"]
+    async with asyncio.timeout(60):
         async for event in client.watch(DEPLOYMENTS, "default"):
-            if event.object.get("status", {}).get("availableReplicas") == replicas:
-                return
+            status = event.object.get("status", {})
+            counts = {status.get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")}
+            if status.get("observedGeneration") == generation and counts == {wanted}:
+                break
+    return time.perf_counter() - began_s
 
 
-# -- what is shown -----------------------------------------------------------------------------------------
+# -- on virtual time -----------------------------------------------------------------------------------------
 
 
-def show(server: Server, what: str, path: str, *, wide: tuple[str, ...] = ()) -> None:
+def zone_failure() -> list[tuple[int, int, int]]:
+    """Minute by minute: nodes that are Ready, and pods that are; zone b is silent from minute 5 to minute 20."""
+    options = LivingOptions(profile=named_profile("kubelet"), zones=("a", "b", "c"))
+    seen = []
+    with Cluster(nodes=60, options=options) as cluster:
+        assert cluster.living is not None
+        assert cluster.living.fleet is not None
+        cluster.run(cluster.client.create(DEPLOYMENTS, web(300)))
+        nodes = cluster.run(cluster.client.list(NODES)).items
+        lost = [node["metadata"]["name"] for node in nodes if node["metadata"]["labels"][ZONE] == "b"]
+        for minute in range(31):
+            if minute == 5:
+                for name in lost:
+                    cluster.living.fleet.inject(name, Fault.SILENT)
+            if minute == 20:
+                for name in lost:
+                    cluster.living.fleet.heal(name)
+            cluster.pass_time(60)
+            listed = [cluster.run(cluster.client.list(kind)).items for kind in (NODES, PODS)]
+            ready_nodes, ready_pods = (sum(is_true(found, "Ready") for found in items) for items in listed)
+            seen.append((minute, ready_nodes, ready_pods))
+    return seen
+
+
+# -- what is shown -------------------------------------------------------------------------------------------
+
+
+def show(server: Server, what: str, path: str, *, wide: tuple[str, ...] = (), more: int = 0) -> None:
     """Print a table as kubectl does: columns and cells are the server's."""
     request = urllib.request.Request(f"{server.url}{path}")
     request.add_header("Accept", TABLE)
@@ -202,7 +132,7 @@ def show(server: Server, what: str, path: str, *, wide: tuple[str, ...] = ()) ->
             row[index].ljust(width) for index, width in zip(shown, widths, strict=True)
         ).rstrip()
         print(styled(line, "1") if number == 0 else line)
-    print()
+    print(f"... and {more} more\n" if more else "")
 
 
 def headline(text: str) -> None:
@@ -215,20 +145,20 @@ def styled(text: str, code: str) -> str:
 
 def main() -> None:
     began_s = time.perf_counter()
-    nodes = [node(f"node-{zone}", f"zone-{zone}") for zone in "abc"]
-    with serve(objects=nodes) as server:
+    with serve(nodes=LIVE_NODES) as server:
         ready_s = time.perf_counter() - began_s
-        print(f"A Kubernetes API server is up at {server.url} after {ready_s:.2f} s, in this process.\n")
-        show(server, "nodes", "/api/v1/nodes")
+        print(f"A cluster of {LIVE_NODES} nodes is up at {server.url} after {ready_s:.1f} s, in this process.\n")
+        show(server, "nodes", "/api/v1/nodes?limit=3", more=LIVE_NODES - 3)
         asyncio.run(live(server))
-    print("The same on virtual time: a controller that switches Deployments off at night, over one day.\n")
-    day_s = time.perf_counter()
-    timeline = a_day()
-    took_s = time.perf_counter() - day_s
-    for name in ("shop", "reports"):
-        print(f"{name:<8} " + "".join("#" if replicas[name] else "." for _, replicas in timeline))
-    print(f"         {''.join(hour[:2][-1] for hour, _ in timeline)}\n")
-    print(f"24 hours in {took_s:.2f} s. Try it yourself: `holokube up`, then `kubectl get all -A`.")
+    print("The same parts on virtual time: zone b of three falls silent at minute 5 and is back at minute 20.\n")
+    began_s = time.perf_counter()
+    timeline = zone_failure()
+    took_s = time.perf_counter() - began_s
+    print(styled("minute   nodes ready   pods ready", "1"))
+    for minute, nodes, pods in timeline:
+        if minute % 2 == 0:
+            print(f"{minute:>6}   {nodes:>11}   {pods:>10}  {'#' * (pods // 6)}")
+    print(f"\nHalf an hour in {took_s:.1f} s. Try it yourself: `holokube up --nodes 100`, then `kubectl get nodes`.")
 
 
 if __name__ == "__main__":
