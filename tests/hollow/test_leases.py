@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from holokube.client.resources import LEASES, NODES
 from holokube.hollow.leases import NAMESPACE, LeaseKeeper
 from holokube.hollow.wheel import WheelDriver
 from holokube.hollow.writes import ClientCarrier, WritePool
+from holokube.kube.errors import TooManyRequests
 from holokube.kube.timeformat import format_micro_time
 from holokube.testing import Cluster
 from tests.hollow.worlds import CountingTransport, fake_node
@@ -150,6 +152,24 @@ def test_released_leases_have_no_holder() -> None:
         world.close()
 
 
+def test_a_renewal_under_way_does_not_keep_a_lease_from_being_released() -> None:
+    class Slow(CountingTransport):
+        async def call(self, call: Any) -> dict[str, Any]:
+            answer = await super().call(call)
+            await asyncio.sleep(0.5)
+            return answer
+
+    with Cluster() as cluster:
+        world = LeaseWorld(cluster)
+        world.keeper._carrier = ClientCarrier(cluster.clock, Slow(cluster.client.transport), world.pool)
+        world.start()
+        while not any(record.busy and record.held for record in world.keeper._records.values()):
+            cluster.pass_time(0.1)
+        cluster.run(world.keeper.release_all())
+        assert "holderIdentity" not in world.lease()["spec"] and world.keeper.stats.errors == 0
+        world.close()
+
+
 def test_a_removed_node_is_not_renewed_any_more() -> None:
     with Cluster() as cluster:
         world = LeaseWorld(cluster)
@@ -184,6 +204,29 @@ def test_no_write_counts_while_the_lease_has_run_out() -> None:
         gate.shut = False
         cluster.pass_time(20)
         assert world.keeper.owns("n") and world.told == ["+n", "+n"]
+        world.close()
+
+
+def test_a_renewal_that_is_told_to_wait_waits() -> None:
+    class Busy(CountingTransport):
+        refused_at: list[float]
+
+        async def call(self, call: Any) -> dict[str, Any]:
+            if call.verb == "update":
+                self.refused_at.append(asyncio.get_running_loop().time())
+                raise TooManyRequests("busy", retry_after_s=3)
+            return await super().call(call)
+
+    with Cluster() as cluster:
+        world = LeaseWorld(cluster)
+        busy = Busy(cluster.client.transport)
+        busy.refused_at = []
+        world.keeper._carrier = ClientCarrier(cluster.clock, busy, world.pool)
+        world.start()
+        cluster.pass_time(30)
+        gaps = [b - a for a, b in pairwise(busy.refused_at)]
+        assert gaps and min(gaps) >= 3.0
+        assert world.keeper.stats.errors == len(busy.refused_at) and world.keeper.stats.conflicts == 0
         world.close()
 
 

@@ -20,6 +20,7 @@ The whole tree, the API's own errors (``holokube.kube.errors``) included::
     ├── TransportError                no answer from the API server (refused, reset, TLS, time-out)
     ├── PackingError                  the packing engine is asked something impossible (holokube.packing.errors)
     │   └── StaleClassError           a pod class was split by a new selector: classify the pod again
+    ├── SizingProblem                 a pod cannot be sized by its node (holokube.kube.sizing)
     ├── TerminalError                 a reconciler gives up on a key: no retry will help (holokube.runtime.result)
     ├── ProgramsMissingError          etcd, kube-apiserver and so on cannot be found or built (holokube.testing)
     ├── ControlPlaneError             a real control plane for tests does not start

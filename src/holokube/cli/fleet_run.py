@@ -26,7 +26,7 @@ from holokube.client.resources import NODES
 from holokube.hollow.draws import stable_int
 from holokube.hollow.fleet import DEFAULT_ANNOTATION_SELECTOR, Fleet, FleetOptions
 from holokube.hollow.profile import Profile, load_profile, named_profile
-from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial
+from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial, without_managed_fields
 from holokube.kube.errors import ApiError
 from holokube.kube.names import is_dns1123_subdomain
 from holokube.kube.selectors import LabelSelector, SelectorError
@@ -38,7 +38,7 @@ PROGRESS_EVERY_S = 1.0
 TIDY_EVERY_S = 30.0
 GC_THRESHOLDS = (50_000, 20, 100)
 """Objects of a fleet live long and hold no cycles. At Python's defaults (700, 10, 10) the collector walks through
-all of them over and over: 5,000 pods brought to Running cost a tenth more CPU."""
+all of them over and over: decoding 10,000 events took 16.5 us each, with these numbers 13.7 us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def make_fleet(
         return Fleet(clock, Client(http), options, rng=rng, identity=identity, keep=Slimmer())
     dialer = Dialer(clock, access)
     client = Client(WireTransport(clock, dialer, http))
-    carrier = WireCarrier(clock, dialer)
+    carrier = WireCarrier(clock, dialer, keep=without_managed_fields)
     return Fleet(clock, client, options, rng=rng, identity=identity, carrier=carrier, keep=Slimmer())
 
 
@@ -255,7 +255,7 @@ def describe(fleet: Fleet) -> str:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed: a wake-up costs half of asyncio's own."""
+    """uvloop where it is installed."""
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.new_event_loop
     import uvloop

@@ -34,6 +34,8 @@ JITTER = 0.04
 RETRY_BASE_S = 0.2
 RETRY_MAX_S = 7.0
 LOOK_AGAIN_MIN_S = 1.0
+RELEASE_WAIT_S = 2.0
+RELEASE_LOOK_S = 0.05
 SLOT_S = 0.5
 """Renewals fall due in steps of this size, so that many leave, and are answered, at once."""
 
@@ -101,6 +103,7 @@ class LeaseKeeper:
         self._on_lost = on_lost
         self._records: dict[str, LeaseRecord] = {}
         self._listed: dict[str, JsonObject] = {}
+        self._releasing = False
         self.stats = LeaseStats()
 
     def __len__(self) -> int:
@@ -154,10 +157,16 @@ class LeaseKeeper:
 
     async def release_all(self) -> None:
         """Gives all leases back, so that others need not wait for their end."""
-        held = [record for record in self._records.values() if record.held]
-        for node in [*self._records]:
-            record = self._records.pop(node)
+        self._releasing = True
+        for record in self._records.values():
             self._wheel.cancel(record.timer)
+            record.timer = None
+        # A renewal under way changes the version that giving back has to name.
+        deadline_s = self._clock.monotonic() + RELEASE_WAIT_S
+        while any(record.busy for record in self._records.values()) and self._clock.monotonic() < deadline_s:
+            await self._clock.sleep(RELEASE_LOOK_S)
+        held = [record for record in self._records.values() if record.held]
+        self._records.clear()
         for start in range(0, len(held), 32):
             await asyncio.gather(*(self._release(record) for record in held[start : start + 32]))
 
@@ -172,15 +181,17 @@ class LeaseKeeper:
             self.stats.errors += 1
 
     def _schedule(self, record: LeaseRecord, delay_s: float) -> None:
+        if self._releasing:
+            return
         self._wheel.cancel(record.timer)
         at_s = self._clock.monotonic() + max(0.0, delay_s)
-        # A renewal may come a little early, but never late; everything else the other way round.
-        slots = math.floor(at_s / SLOT_S) if record.held and not record.failures else math.ceil(at_s / SLOT_S)
+        # Renewals go to the nearest slot, which leaves their mean interval as it is; nothing else may come early.
+        slots = round(at_s / SLOT_S) if record.held and not record.failures else math.ceil(at_s / SLOT_S)
         record.timer = self._wheel.at(slots * SLOT_S, partial(self._due, record))
 
     def _due(self, record: LeaseRecord) -> None:
         record.timer = None
-        if record.busy:
+        if record.busy or self._releasing:
             return
         record.busy = True
         renewal = self._renewal(record)

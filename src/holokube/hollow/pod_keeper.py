@@ -191,17 +191,20 @@ class PodKeeper:
             self.stats.deletes += 1
             call = Call("delete", PODS, namespace, name, body=_delete_options(write.uid))
         self._carrier.send(
-            Urgency.POD, call, partial(self._answered, record, write, rest), partial(self._may_write, record.node)
+            Urgency.POD,
+            call,
+            partial(self._answered, record, isinstance(write, PatchStatus), rest),
+            partial(self._may_write, record.node),
         )
 
     def _answered(
-        self, record: PodRecord, write: Write, rest: Sequence[Write], answer: JsonObject, error: HolokubeError | None
+        self, record: PodRecord, patched: bool, rest: Sequence[Write], answer: JsonObject, error: HolokubeError | None
     ) -> None:
         if error is not None:
             self._refused(record, error)
             return
         again = record.seen > 0
-        if isinstance(write, PatchStatus) and self._records.get(record.key) is record:
+        if patched and self._records.get(record.key) is record:
             again = self._take_answer(record, answer)
         if rest:
             self._send(record, rest)

@@ -16,16 +16,19 @@ from holokube.hollow.wire.dialer import Dialer
 from holokube.hollow.wire.pool import WirePool
 from holokube.hollow.writes import LEASE_TIMEOUT_S, Answered, Renewal, Renewed, Urgency, Withheld
 from holokube.kube.timeformat import format_micro_time
+from holokube.kube.types import JsonObject
 
 LEASE_CONNECTIONS = 4
 LEASE_GATHER_S = 0.4
 CONNECTIONS = 8
-GATHER_S = 0.05
+GATHER_S = 0.1
 TIMEOUT_S = 30.0
 EVENTS_MAX = 10_000
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
+# JSON, not protobuf: measured on 3,000 renewals each, protobuf saved the server at most a tenth of its 1.7 ms and
+# cost us a third more than formatting and searching text (34 us against 26 us, wake-ups included).
 _PUT = (
     b"PUT %b/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/%b HTTP/1.1\r\n%b"
     b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
@@ -50,7 +53,9 @@ class WireCarrier:
         lease_connections: int = LEASE_CONNECTIONS,
         gather_s: float = GATHER_S,
         lease_gather_s: float = LEASE_GATHER_S,
+        keep: Callable[[JsonObject], JsonObject] | None = None,
     ) -> None:
+        """``keep`` makes answers smaller before anybody sees them, as it does with what informers keep."""
         self.leases = WirePool(
             clock, dialer, name="leases", connections=lease_connections, depth=256, spread_at=64,
             gather_s=lease_gather_s, timeout_s=LEASE_TIMEOUT_S,
@@ -59,6 +64,7 @@ class WireCarrier:
             clock, dialer, name="writes", connections=connections, depth=16, spread_at=4,
             gather_s=gather_s, timeout_s=TIMEOUT_S, priorities=len(Urgency),
         )  # fmt: skip
+        self._keep = keep
         self._stamp = (float("-inf"), b"")
         self._holder = ("", b"")
         self.dropped_events = 0
@@ -70,7 +76,7 @@ class WireCarrier:
         if urgency is Urgency.EVENT and self.others.queued_at(urgency) >= EVENTS_MAX:
             self.dropped_events += 1
             return False
-        self.others.submit(_Write(call, done, allowed), urgency)
+        self.others.submit(_Write(call, done, allowed, self._keep), urgency)
         return True
 
     async def close(self) -> None:
@@ -133,31 +139,39 @@ class _Renew:
 
 
 class _Write:
-    """Any other write."""
+    """Any other write. It is encoded when it is handed in: while many wait, bytes take a fraction of the objects."""
 
-    __slots__ = ("_allowed", "_call", "_done", "retries_429", "since_s", "tries")
+    __slots__ = ("_allowed", "_body", "_content_type", "_done", "_keep", "_named", "retries_429", "since_s", "tries")
 
-    def __init__(self, call: Call, done: Answered, allowed: Callable[[], bool] | None) -> None:
-        self._call = call
+    def __init__(
+        self,
+        call: Call,
+        done: Answered,
+        allowed: Callable[[], bool] | None,
+        keep: Callable[[JsonObject], JsonObject] | None,
+    ) -> None:
+        self._named = Call(call.verb, call.resource, call.namespace, call.name, call.subresource, call.query)
+        self._content_type = call.content_type
+        self._body = orjson.dumps(call.body) if call.body is not None else b""
         self._done = done
         self._allowed = allowed
+        self._keep = keep
         self.since_s = 0.0
         self.tries = 0
         self.retries_429 = True
 
     @property
     def what(self) -> str:
-        return str(self._call)
+        return str(self._named)
 
     def encode(self, prefix: bytes, head: bytes, _now_s: float) -> bytes | None:
+        call, body = self._named, self._body
         if self._allowed is not None and not self._allowed():
-            self._done({}, Withheld(self._call))
+            self._done({}, Withheld(call))
             return None
-        call = self._call
         target = f"{call.path}?{urlencode(call.query)}" if call.query else call.path
-        body = orjson.dumps(call.body) if call.body is not None else b""
         return b"%b %b%b HTTP/1.1\r\n%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (
-            _METHODS[call.verb].encode(), prefix, target.encode(), head, call.content_type.encode(), len(body), body,
+            _METHODS[call.verb].encode(), prefix, target.encode(), head, self._content_type.encode(), len(body), body,
         )  # fmt: skip
 
     def answered(self, answer: Answer) -> None:
@@ -167,6 +181,8 @@ class _Write:
             except orjson.JSONDecodeError:
                 found = None
             if isinstance(found, dict):
+                if self._keep is not None and "metadata" in found:
+                    found = self._keep(found)
                 self._done(found, None)
                 return
         self._done({}, refusal(answer, self.what))

@@ -26,6 +26,12 @@ _STATUS = ("capacity", "allocatable", "daemonEndpoints", "images", "hostIPs", "r
 _LISTS = ("conditions",)
 
 
+def without_managed_fields(obj: JsonObject) -> JsonObject:
+    """For objects that are soon replaced: the largest part goes, the rest is not worth the work."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
 class Slimmer:
     """Makes objects smaller in place; only for objects that nobody else has."""
 

@@ -22,7 +22,7 @@ from holokube.hollow.wire.answers import ChunkDecoder, WireError, is_chunked, re
 from holokube.hollow.wire.connection import Connection
 from holokube.hollow.wire.dialer import Dialer
 
-GATHER_S = 0.05
+GATHER_S = 0.1
 WATCH_SILENCE_S = 30.0
 """How long after its announced end a watch may stay silent before it counts as dead."""
 ANSWER_TIMEOUT_S = 30.0
