@@ -196,6 +196,15 @@ def a_user_sees_what_happens(kubectl: Kubectl) -> None:
     kubectl("delete", "pod", "huge")
 
 
+def logs_come_from_the_hollow_kubelet(kubectl: Kubectl) -> None:
+    found = kubectl.json("get", "pods", "-l", "app=web")["items"][0]
+    text = kubectl("logs", found["metadata"]["name"])
+    assert text.startswith(f"hollow container web (registry.example/web:1) started on node {found['spec']['nodeName']}")
+    refused = kubectl.run("exec", found["metadata"]["name"], "--", "ls")
+    assert refused.returncode != 0
+    assert "hollow" in refused.stderr
+
+
 HUGE = (
     '{"spec": {"containers": [{"name": "huge", "image": "i", "resources": {"requests": {"cpu": "100000"}}}]}}'
 )
@@ -203,6 +212,7 @@ HUGE = (
 STEPS: tuple[Callable[[Kubectl], None], ...] = (
     a_deployment_runs_rolls_and_goes_back,
     a_user_sees_what_happens,
+    logs_come_from_the_hollow_kubelet,
     a_daemon_set_runs_on_every_node_and_rolls,
     a_stateful_set_starts_in_order_and_rolls,
     jobs_complete_and_fail,

@@ -15,6 +15,8 @@ from tests.acceptance import script
 from tests.conftest import run_control_plane
 
 NODES = 1000
+# A loopback network of its own: no port of it is anybody else's.
+KUBELETS = ("--kubelet-address", "127.91.0.1:10250", "--node-ip", "127.91.0.1")
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("acceptance-real")]
 
@@ -34,7 +36,7 @@ def kubectl(
     log = tmp_path_factory.mktemp("fleet") / "fleet.log"
     with log.open("wb") as stream:
         fleet = subprocess.Popen(
-            [*program, "fleet", "--profile", "kubelet", *cluster], stdout=stream, stderr=stream
+            [*program, "fleet", "--profile", "kubelet", *KUBELETS, *cluster], stdout=stream, stderr=stream
         )
     try:
         yield Kubectl(kubectl_program, plane.kubeconfig, tmp_path_factory.mktemp("kubectl"), timeout_s=180)

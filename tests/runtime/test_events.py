@@ -131,6 +131,18 @@ def test_a_name_that_an_event_may_not_have_becomes_a_uuid() -> None:
     run_virtual(main)
 
 
+def test_a_burst_of_dropped_events_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(clock: VirtualClock) -> None:
+        bench = Bench(clock, max_queued=2)
+        for n in range(50):
+            bench.recorder.event(POD, "Normal", f"R{n}", "full")
+        await bench.end()
+        assert bench.dropped("queue_full") == 48
+
+    run_virtual(main)
+    assert [record.getMessage() for record in caplog.records].count("Too many events are queued, some are dropped") == 1
+
+
 def test_the_caller_never_sees_an_error() -> None:
     async def main(clock: VirtualClock) -> None:
         bench = Bench(clock, max_queued=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from holokube.cli.settings import Settings, cluster_options, common_options
@@ -26,6 +28,11 @@ from holokube.cli.settings import Settings, cluster_options, common_options
     help="How pods and nodes behave: one status patch per pod, all that a kubelet sends, or a profile file.",
 )  # fmt: skip
 @click.option(
+    "--stages", "stage_files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="Nodes or pods live by kwok's Stages in this file or folder instead of by the profile; may be repeated.",
+)  # fmt: skip
+@click.option("--cluster-stages", is_flag=True, help="Live by the Stage objects of the cluster as well.")
+@click.option(
     "--shard", default="", metavar="I/N",
     help="This is fleet I of N, counted from 0, and begins with its share of the nodes; it takes those of another "
     "when nobody else renews their leases. `ordinal/N` takes I from the end of HOSTNAME, as StatefulSets number "
@@ -48,6 +55,28 @@ from holokube.cli.settings import Settings, cluster_options, common_options
     "--metrics-address", default="0", show_default=True, metavar="HOST:PORT",
     help="Serve /metrics, /healthz, /livez and /readyz over plain HTTP, unauthenticated; 0 for no.",
 )  # fmt: skip
+@click.option(
+    "--kubelet-address", default="0", show_default=True, metavar="HOST:PORT",
+    help="Answer there for the kubelets, over HTTPS: `kubectl logs`, /stats/summary, /metrics/resource. "
+    "Host 127.0.0.0/8 answers at all loopback addresses; any other than a loopback one needs "
+    "--kubelet-client-ca-file. 0 for no.",
+)  # fmt: skip
+@click.option(
+    "--node-ip", default="", metavar="ADDRESS",
+    help="Internal address of nodes that have none: where the API server reaches --kubelet-address.",
+)  # fmt: skip
+@click.option(
+    "--kubelet-client-ca-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE",
+    help="Authority that signed the certificates of who may ask the kubelets, the API server above all.",
+)  # fmt: skip
+@click.option(
+    "--kubelet-tls-cert-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE",
+    help="Certificate of the kubelets, with --kubelet-tls-private-key-file; self-made unless told.",
+)  # fmt: skip
+@click.option(
+    "--kubelet-tls-private-key-file", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE",
+    help="Its key.",
+)  # fmt: skip
 @cluster_options
 @common_options
 @click.pass_obj
@@ -58,12 +87,19 @@ def command(
     label_selector: str,
     lease_duration_s: int,
     profile: str,
+    stage_files: tuple[Path, ...],
+    cluster_stages: bool,
     shard: str,
     register: int,
     name_prefix: str,
     identity: str,
     seed: str,
     metrics_address: str,
+    kubelet_address: str,
+    node_ip: str,
+    kubelet_client_ca_file: Path | None,
+    kubelet_tls_cert_file: Path | None,
+    kubelet_tls_private_key_file: Path | None,
     kubeconfig: str,
     context: str,
 ) -> int:
@@ -80,5 +116,7 @@ def command(
     plan = FleetPlan(
         manage_all_nodes, annotation_selector, label_selector, lease_duration_s, profile, shard, register,
         name_prefix, identity, seed, metrics_address, kubeconfig, context,
+        stage_files, cluster_stages, kubelet_address, node_ip, kubelet_client_ca_file, kubelet_tls_cert_file,
+        kubelet_tls_private_key_file,
     )  # fmt: skip
     return FleetRun(plan).run()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-import importlib.util
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from holokube.base.clock import Clock, WallClock
 from holokube.base.errors import HolokubeError, UsageError
 from holokube.base.rng import Rng, system_seed
+from holokube.cli.event_loop import loop_factory
 from holokube.cli.fleet_metrics import FleetCollector
 from holokube.cli.metrics_endpoint import parse_address
+from holokube.cli.profile_option import choose_profile
 from holokube.cli.progress import ProgressLine
 from holokube.client.access import ClusterAccess
 from holokube.client.client import Client
@@ -25,7 +27,11 @@ from holokube.client.kubeconfig import load_access
 from holokube.client.resources import NODES
 from holokube.hollow.draws import stable_int
 from holokube.hollow.fleet import DEFAULT_ANNOTATION_SELECTOR, Fleet, FleetOptions
-from holokube.hollow.profile import Profile, load_profile, named_profile
+from holokube.hollow.kubelet_api.api import KubeletApi
+from holokube.hollow.kubelet_api.server import EndpointOptions, KubeletEndpoint
+from holokube.hollow.kubelet_api.view import KubeletView
+from holokube.hollow.profile import Profile
+from holokube.hollow.stages.loading import load_stages
 from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial, without_managed_fields
 from holokube.kube.errors import ApiError
 from holokube.kube.names import is_dns1123_subdomain
@@ -58,6 +64,44 @@ class FleetPlan:
     metrics_address: str
     kubeconfig: str
     context: str
+    stage_files: tuple[Path, ...] = ()
+    cluster_stages: bool = False
+    kubelet_address: str = "0"
+    node_ip: str = ""
+    kubelet_client_ca_file: Path | None = None
+    kubelet_cert_file: Path | None = None
+    kubelet_key_file: Path | None = None
+
+    def endpoint(self) -> EndpointOptions | None:
+        """Where kubelets answer, if they do."""
+        address = parse_address(self.kubelet_address, option="--kubelet-address")
+        if address is None:
+            return None
+        host, port = address
+        if not port:
+            raise UsageError(
+                f"--kubelet-address {self.kubelet_address!r} leaves the port open, which nodes have to name",
+                hint="Write 127.0.0.1:10250, say.",
+            )
+        return EndpointOptions(
+            host=host or "0.0.0.0",  # noqa: S104 - the user asks for it, and must name an authority then
+            port=port,
+            client_ca_file=self.kubelet_client_ca_file,
+            cert_file=self.kubelet_cert_file,
+            key_file=self.kubelet_key_file,
+            addresses=(self.node_ip,) if self.node_ip else (),
+        )
+
+    def _profile(self) -> Profile:
+        """The profile, with nodes that say where their kubelet is to be found."""
+        profile, endpoint = choose_profile(self.profile), self.endpoint()
+        nodes = profile.nodes
+        if self.node_ip:
+            nodes = msgspec.structs.replace(nodes, node_ip=self.node_ip)
+        if endpoint is not None:
+            # API servers prefer a node's host name, which nobody can resolve.
+            nodes = msgspec.structs.replace(nodes, kubelet_port=endpoint.port, hostname_address=False)
+        return msgspec.structs.replace(profile, nodes=nodes)
 
     def options(self) -> FleetOptions:
         """The fleet's own options; UsageError for what makes no sense."""
@@ -85,7 +129,9 @@ class FleetPlan:
             lease_duration_s=self.lease_duration_s,
             shard=shard,
             shards=shards,
-            profile=read_profile(self.profile),
+            profile=self._profile(),
+            stages=load_stages(self.stage_files) if self.stage_files else None,
+            cluster_stages=self.cluster_stages,
         )
 
     def names(self, options: FleetOptions) -> list[str]:
@@ -118,16 +164,6 @@ def parse_shard(text: str, hostname: str) -> tuple[int, int]:
     return shard, shards
 
 
-def read_profile(text: str) -> Profile:
-    """One of the two that come with holokube, or a file."""
-    match text:
-        case "fast":
-            return named_profile("fast")
-        case "kubelet":
-            return named_profile("kubelet")
-        case _:
-            return load_profile(Path(text))
-
 
 class FleetRun:
     """One run of the command."""
@@ -141,12 +177,18 @@ class FleetRun:
         options = plan.options()
         names = plan.names(options)
         address = parse_address(plan.metrics_address)
+        endpoint = plan.endpoint()
         access = load_access(plan.kubeconfig, plan.context)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(self._main(access, options, names, address))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(self._main(access, options, names, address, endpoint))
 
     async def _main(
-        self, access: ClusterAccess, options: FleetOptions, names: list[str], address: tuple[str, int] | None
+        self,
+        access: ClusterAccess,
+        options: FleetOptions,
+        names: list[str],
+        address: tuple[str, int] | None,
+        endpoint: EndpointOptions | None,
     ) -> int:
         clock = WallClock()
         rng = Rng(self._plan.seed or system_seed())
@@ -161,6 +203,8 @@ class FleetRun:
                 health = HealthServer(app.checks, app.metrics, host=address[0], port=address[1])
                 server = app.add(health, essential=True)
             app.add(fleet, essential=True)
+            if endpoint is not None:
+                app.add(KubeletEndpoint(KubeletApi(KubeletView.of_fleet(clock, fleet)), endpoint), essential=True)
             app.checks.add("node-informer", lambda: None if fleet.has_synced else "nodes and pods are not listed yet")
             if names:
                 app.add(_Registrar(fleet, names), essential=True)
@@ -253,12 +297,3 @@ def describe(fleet: Fleet) -> str:
         text += f", {fleet.leases.stats.renewals} renewals, at most {fleet.leases.stats.worst_age_s:.1f} s apart"
     return text
 
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed."""
-    if importlib.util.find_spec("uvloop") is None:
-        return asyncio.new_event_loop
-    import uvloop
-
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import shlex
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from holokube.base.clock import WallClock
 from holokube.base.errors import ConfigError, UsageError
 from holokube.base.rng import Rng, system_seed
 from holokube.cli import kubeconfig_file
+from holokube.cli.event_loop import loop_factory
 from holokube.cli.metrics_endpoint import MetricsEndpoint, parse_address
 from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings
@@ -59,7 +59,7 @@ class Foreground:
 
     def run(self) -> int:
         """Run until a signal comes; returns the exit code."""
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(self._main())
 
     async def _main(self) -> int:
@@ -207,15 +207,6 @@ async def _unless_stopped(stop: asyncio.Event, work: Coroutine[None, None, None]
         stopped.cancel()
         await asyncio.wait({doing, stopped})
 
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed."""
-    if importlib.util.find_spec("uvloop") is None:
-        return asyncio.new_event_loop
-    import uvloop
-
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 def _on_signals(stop: asyncio.Event) -> None:

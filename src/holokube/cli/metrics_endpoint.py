@@ -11,14 +11,14 @@ from holokube.base.errors import ConfigError, UsageError
 _HINT = 'Write "127.0.0.1:9090", ":9090" for all interfaces, or "0" for none.'
 
 
-def parse_address(text: str) -> tuple[str, int] | None:
+def parse_address(text: str, *, option: str = "--metrics-address") -> tuple[str, int] | None:
     """``host:port``, ``:port`` or ``[v6]:port``; None for ``0`` and nothing."""
     if text in ("", "0"):
         return None
     host, colon, port = text.rpartition(":")
     is_v6 = host.startswith("[") and host.endswith("]")
     if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not is_v6):
-        raise UsageError(f"--metrics-address {text!r} is not an address to listen on", hint=_HINT)
+        raise UsageError(f"{option} {text!r} is not an address to listen on", hint=_HINT)
     return host.strip("[]"), int(port)
 
 

@@ -97,9 +97,7 @@ class LivingCluster:
             registry.admission.assumes_default_service_account = False
         living = cls(clock, connect, rng, chosen)
         if living.fleet is not None:
-            nodes, pods = living.informers.get(NODES), living.informers.get(PODS)
-            view = KubeletView.of_fleet(clock, living.fleet, nodes, pods, usage=chosen.profile.usage)
-            attach(registry, KubeletApi(view))
+            attach(registry, KubeletApi(KubeletView.of_fleet(clock, living.fleet)))
         return living
 
     def _components(self) -> list[Component]:

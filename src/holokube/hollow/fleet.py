@@ -20,6 +20,7 @@ from holokube.client.backoff import BackoffPolicy
 from holokube.client.client import Client
 from holokube.client.informer import EventType, Informer, Transform
 from holokube.client.resources import NODES, PODS
+from holokube.hollow import pod_life
 from holokube.hollow.draws import KeyedDraws, stable_int
 from holokube.hollow.event_sink import EventSink
 from holokube.hollow.leases import LeaseKeeper
@@ -28,6 +29,10 @@ from holokube.hollow.node_life import Fault, registration
 from holokube.hollow.node_record import NodeRecord
 from holokube.hollow.pod_keeper import PodKeeper
 from holokube.hollow.profile import Profile
+from holokube.hollow.stages.lives import STAGES, StageBook, StagedNodeLife, StagedPodLife
+from holokube.hollow.stages.loading import StageSet
+from holokube.hollow.stages.stage import Kind
+from holokube.hollow.usage import UsageProfile
 from holokube.hollow.wheel import WheelDriver
 from holokube.hollow.writes import Carrier, ClientCarrier, WritePool
 from holokube.kube.errors import AlreadyExists, ApiError
@@ -58,6 +63,10 @@ class FleetOptions:
     workers: int = 16
     lease_workers: int = 4
     profile: Profile = field(default_factory=Profile)
+    stages: StageSet | None = None
+    """Nodes or pods live by these instead of by the profile; a kind without any keeps the built-in life."""
+    cluster_stages: bool = False
+    """Both live by Stages, also by those that are objects of the cluster, which must have kwok's CRD."""
 
     def __post_init__(self) -> None:
         chosen = bool(self.annotation_selector or self.label_selector)
@@ -120,12 +129,20 @@ class Fleet:
         self.pool = WritePool(workers=options.workers, lease_workers=options.lease_workers)
         self._carrier: Carrier = carrier or ClientCarrier(clock, client.transport, self.pool)
         self.events = EventSink(clock, self._carrier, identity=self.identity)
+        self._book = StageBook(options.stages)
+        self._stages: Informer | None = None
+        if options.cluster_stages:
+            self._stages = self._own_informer(
+                Informer(clock, client, STAGES, rng=rng.fork("stages"), backoff=WATCH_BACKOFF)
+            )
         self.pods = PodKeeper(
-            clock, self._carrier, self.wheel, self.events, options.profile.pods, draw, self._may_write
-        )
+            clock, self._carrier, self.wheel, self.events, options.profile.pods, draw, self._may_write,
+            life=StagedPodLife(self._book, start_s=clock.time()) if self._is_staged("Pod") else pod_life,
+        )  # fmt: skip
         self.nodes = NodeKeeper(
             clock, self._carrier, self.wheel, self.events, options.profile.nodes, draw, self._may_write,
             on_back=self._back_from_reboot, on_answer=self._node_changed,
+            stages=StagedNodeLife(self._book, start_s=clock.time()) if self._is_staged("Node") else None,
         )  # fmt: skip
         self.leases: LeaseKeeper | None = None
         if options.lease_duration_s:
@@ -135,6 +152,19 @@ class Fleet:
                 on_gained=self._gained, on_lost=self._lost, carrier=self._carrier,
             )  # fmt: skip
         self._log = get_logger("holokube.hollow.fleet").bind(identity=self.identity)
+
+    def _is_staged(self, kind: Kind) -> bool:
+        return self._options.cluster_stages or bool(self._book.of_kind(kind))
+
+    def _on_stage(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            assert old is not None
+            self._book.gone(old["metadata"]["name"])
+        elif problem := self._book.see(new):
+            self._log.warning("A Stage cannot be used", problem=problem)
+        for record in self.nodes.records():
+            self.nodes.look(record)
+            self.pods.look_again(record)
 
     def _own_informer(self, informer: Informer) -> Informer:
         self._own.append(informer)
@@ -149,6 +179,10 @@ class Fleet:
                 return
             for informer in self._own:
                 informer.start()
+            if self._stages is not None:
+                # Stages before both, so that no node or pod is planned with half of them.
+                handlers.append(self._stages.add_handler(self._on_stage))
+                await stop.finishes_first(self._stages.synced())
             # Nodes first: a pod whose node is unknown is found again by the index when the node turns up.
             handlers.append(self._nodes.add_handler(self._on_node))
             handlers.append(self._pods.add_handler(self._on_pod))
@@ -202,6 +236,21 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(REGISTRARS, len(waiting))):
                 group.create_task(work())
+
+    @property
+    def node_informer(self) -> Informer:
+        """What the fleet knows of nodes; for those who answer for its kubelets."""
+        return self._nodes
+
+    @property
+    def pod_informer(self) -> Informer:
+        """What the fleet knows of pods."""
+        return self._pods
+
+    @property
+    def usage(self) -> UsageProfile:
+        """What containers use where no annotation says it."""
+        return self._options.profile.usage
 
     @property
     def has_synced(self) -> bool:

@@ -13,7 +13,9 @@ from holokube.client.transport import Call
 from holokube.hollow.addresses import AddressPool, BlockPool, PodAddresses
 from holokube.hollow.draws import Draw, stable_int
 from holokube.hollow.event_sink import EventSink
+from holokube.hollow.images import ImageStore
 from holokube.hollow.node_life import (
+    asks_for_reboot,
     boot_id,
     desired_status,
     faults_of,
@@ -24,6 +26,8 @@ from holokube.hollow.node_life import (
 )  # fmt: skip
 from holokube.hollow.node_record import NodeRecord
 from holokube.hollow.profile import NodeProfile
+from holokube.hollow.stages.lives import StagedNodeLife
+from holokube.hollow.stages.node_player import NodePlayer
 from holokube.hollow.versions import is_newer
 from holokube.hollow.wheel import WheelDriver
 from holokube.hollow.writes import Carrier, Urgency, Withheld
@@ -49,6 +53,7 @@ class NodeKeeper:
         *,
         on_back: Callable[[NodeRecord], None],
         on_answer: Callable[[NodeRecord, JsonObject], None],
+        stages: StagedNodeLife | None = None,
     ) -> None:
         """``on_back`` is called when a node has rebooted, ``on_answer`` with what the server made of a report: it may
         hold changes of others as well, so it is handled like an event of the watch."""
@@ -61,6 +66,12 @@ class NodeKeeper:
         self._may_write = may_write
         self._on_back = on_back
         self._on_answer = on_answer
+        self.player: NodePlayer | None = None
+        if stages is not None:
+            self.player = NodePlayer(
+                clock, carrier, wheel, events, stages, draw, may_write, kubelet_port=profile.kubelet_port,
+                is_known=lambda record: self._records.get(record.name) is record, on_answer=on_answer,
+            )  # fmt: skip
         self._records: dict[str, NodeRecord] = {}
         self._addresses = AddressPool(profile.node_cidr)
         self._blocks = BlockPool(profile.pod_cidr, profile.pod_block_bits)
@@ -99,6 +110,8 @@ class NodeKeeper:
             self._profile.allocatable or self._profile.capacity,
         )
         record.faults = faults_of(node)
+        if self._profile.images:
+            record.images = ImageStore()
         known = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or ""
         record.boot = known or boot_id(uid, reboot_token(node))
         self._records[name] = record
@@ -114,6 +127,8 @@ class NodeKeeper:
 
     def remove(self, record: NodeRecord) -> None:
         self.rest(record)
+        if self.player is not None:
+            self.player.forget(record)
         if self._records.get(record.name) is record:
             del self._records[record.name]
         self._blocks.release(record.name)
@@ -131,12 +146,15 @@ class NodeKeeper:
         record.faults = faults_of(node)
         if internal_addresses(node):
             record.host_ips = tuple(internal_addresses(node))
-        if reboot_token(node) != reboot_token(before):
+        if asks_for_reboot(before, node):
             self.begin_reboot(record)
         self.look(record)
 
     def look(self, record: NodeRecord) -> None:
         """Reports if there is something to report, and sets the timer for the next report."""
+        if self.player is not None:
+            self.player.look(record)
+            return
         if record.busy:
             record.dirty = True
             return
@@ -146,8 +164,9 @@ class NodeKeeper:
         first = record.reported_s is None
         due = record.reported_s is not None and now_s >= record.reported_s + record.report_every_s - 1e-6
         desired = desired_status(
-            record.node, self._profile, record.all_faults, addresses=record.host_ips, boot=record.boot
-        )
+            record.node, self._profile, record.all_faults, addresses=record.host_ips, boot=record.boot,
+            images=record.images.report() if record.images is not None else None,
+        )  # fmt: skip
         patch = status_patch(record.node, desired, now_s, heartbeat=due)
         if patch is None:
             if first:

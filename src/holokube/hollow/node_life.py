@@ -126,13 +126,13 @@ def registration(name: str, profile: NodeProfile, *, addresses: Sequence[str] = 
         },
     }
     if addresses:
-        node["status"]["addresses"] = _addresses(name, addresses)
+        node["status"]["addresses"] = _addresses(name, addresses, profile)
     return node
 
 
-def _addresses(name: str, internal: Sequence[str]) -> list[JsonObject]:
+def _addresses(name: str, internal: Sequence[str], profile: NodeProfile) -> list[JsonObject]:
     listed = [{"type": "InternalIP", "address": address} for address in internal]
-    return [*listed, {"type": "Hostname", "address": name}]
+    return [*listed, {"type": "Hostname", "address": name}] if profile.hostname_address else listed
 
 
 def internal_addresses(node: Mapping[str, Any]) -> list[str]:
@@ -224,7 +224,7 @@ def desired_status(
     desired: JsonObject = {
         "capacity": dict(capacity),
         "allocatable": dict(status.get("allocatable") or profile.allocatable or capacity),
-        "addresses": status.get("addresses") or _addresses(name, addresses),
+        "addresses": status.get("addresses") or _addresses(name, addresses, profile),
         "nodeInfo": info,
         "daemonEndpoints": _endpoints(status, profile),
         "conditions": node_conditions(node, faults, extra=profile.conditions),

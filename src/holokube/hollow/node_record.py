@@ -8,7 +8,8 @@ from typing import Any
 
 from holokube.client.cache import object_key
 from holokube.hollow.addresses import PodAddresses
-from holokube.hollow.admission import check_admission, check_resources, host_ports_of, requests_of
+from holokube.hollow.admission import check_admission, check_resources, host_ports_of, lacking_resources, requests_of
+from holokube.hollow.images import ImageStore
 from holokube.hollow.node_life import Fault
 from holokube.hollow.pod_state import Rejection
 from holokube.hollow.wheel import Timer
@@ -56,6 +57,8 @@ class NodeRecord:
     busy: bool = False
     dirty: bool = False
     failures: int = 0
+    images: ImageStore | None = None
+    """Only where somebody wants to know."""
 
     @property
     def all_faults(self) -> frozenset[Fault]:
@@ -81,6 +84,10 @@ class NodeRecord:
             pods=len(self.shares),
             host_ports=ports,
         )
+
+    def lacking(self, pod: Mapping[str, Any]) -> dict[str, int]:
+        """By how much the node falls short for the pod."""
+        return lacking_resources(pod, allocatable=self._allocatable(), used=self.used, pods=len(self.shares))
 
     def _allocatable(self) -> dict[str, int]:
         status = self.node.get("status") or {}
@@ -113,6 +120,9 @@ class NodeRecord:
         """Adds what a pod takes; once per pod."""
         if key in self.shares:
             return
+        if self.images is not None:
+            for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
+                self.images.add(container.get("image", ""))
         share = _Share(requests_of(pod), host_ports_of(pod))
         self.shares[key] = share
         for name, amount in share.requests.items():

@@ -17,10 +17,11 @@ from holokube.client.client import PatchType
 from holokube.client.resources import PODS
 from holokube.client.transport import Call
 from holokube.hollow import pod_life
+from holokube.hollow.admission import choose_victims, is_critical
 from holokube.hollow.draws import Draw
 from holokube.hollow.event_sink import EventSink
 from holokube.hollow.node_record import NodeRecord
-from holokube.hollow.pod_state import NEVER_S, DeletePod, EmitEvent, PatchStatus, PodRun
+from holokube.hollow.pod_state import NEVER_S, Command, DeletePod, EmitEvent, PatchStatus, PodLife, PodRun
 from holokube.hollow.pod_status import TERMINAL
 from holokube.hollow.profile import PodProfile
 from holokube.hollow.versions import is_newer
@@ -74,7 +75,10 @@ class PodKeeper:
         profile: PodProfile,
         draw: Draw,
         may_write: Callable[[NodeRecord], bool],
+        *,
+        life: PodLife = pod_life,
     ) -> None:
+        """``life`` decides: the built-in machine, or Stages."""
         self._clock = clock
         self._carrier = carrier
         self._wheel = wheel
@@ -82,6 +86,7 @@ class PodKeeper:
         self._profile = profile
         self._draw = draw
         self._may_write = may_write
+        self._life = life
         self._records: dict[str, PodRecord] = {}
         self.stats = PodStats()
 
@@ -96,7 +101,7 @@ class PodKeeper:
             self._forget(record)
             record = None
         if record is None:
-            run = pod_life.begin(pod, self._profile, node, self._clock.time(), self._draw)
+            run = self._life.begin(pod, self._profile, node, self._clock.time(), self._draw)
             record = PodRecord(key, pod, run, node)
             self._records[key] = record
             node.pods[key] = None
@@ -133,7 +138,7 @@ class PodKeeper:
         """All containers of a node have ended with it."""
         for key in [*node.pods]:
             record = self._records[key]
-            pod_life.reboot(record.pod, record.run, self._clock.time(), self._draw)
+            self._life.reboot(record.pod, record.run, self._clock.time(), self._draw)
 
     def _forget(self, record: PodRecord) -> None:
         self._wheel.cancel(record.timer)
@@ -160,11 +165,23 @@ class PodKeeper:
             return
         was_new = record.run.containers is None
         now_s = self._clock.time()
-        result = pod_life.step(record.pod, record.run, now_s, self._draw)
+        if was_new:
+            self._make_room(record, now_s)
+        result = self._life.step(record.pod, record.run, now_s, self._draw)
         if was_new and record.run.containers is not None:
             record.node.count(record.key, record.pod)
+        writes = self._emit(record, result.commands)
+        if result.next_due_s != NEVER_S:
+            record.timer = self._wheel.after(result.next_due_s - now_s, partial(self._step, record))
+        if writes:
+            record.busy = True
+            record.seen, record.base = 0, record.pod
+            self._send(record, writes)
+
+    def _emit(self, record: PodRecord, commands: Sequence[Command]) -> list[Write]:
+        """Sends the events among the commands; what is left are writes."""
         writes: list[Write] = []
-        for command in result.commands:
+        for command in commands:
             if isinstance(command, EmitEvent):
                 self._events.emit(
                     record.pod, record.node.name, command.type, command.reason, command.message,
@@ -172,12 +189,23 @@ class PodKeeper:
                 )  # fmt: skip
             else:
                 writes.append(command)
-        if result.next_due_s != NEVER_S:
-            record.timer = self._wheel.after(result.next_due_s - now_s, partial(self._step, record))
-        if writes:
-            record.busy = True
-            record.seen, record.base = 0, record.pod
-            self._send(record, writes)
+        return writes
+
+    def _make_room(self, record: PodRecord, now_s: float) -> None:
+        """A critical pod that does not fit takes the place of others."""
+        node = record.node
+        if not self._profile.admission or not is_critical(record.pod):
+            return
+        lacking = node.lacking(record.pod)
+        if not lacking:
+            return
+        others = [self._records[key].pod for key in node.shares if key != record.key]
+        for victim in choose_victims(record.pod, others, lacking) or ():
+            loser = self._records[object_key(victim)]
+            commands = pod_life.preempt(loser.pod, loser.run, now_s, self._draw)
+            node.uncount(loser.key)
+            self._emit(loser, commands)
+            self._step(loser)
 
     def _send(self, record: PodRecord, writes: Sequence[Write]) -> None:
         """The first of the writes; the others follow when it is answered."""
@@ -186,7 +214,8 @@ class PodKeeper:
         name, namespace = meta["name"], meta["namespace"]
         if isinstance(write, PatchStatus):
             self.stats.patches += 1
-            call = Call("patch", PODS, namespace, name, "status", {}, write.patch, PatchType.STRATEGIC.value)
+            media_type = PatchType[write.type.upper()].value
+            call = Call("patch", PODS, namespace, name, write.subresource, {}, write.patch, media_type)
         else:
             self.stats.deletes += 1
             call = Call("delete", PODS, namespace, name, body=_delete_options(write.uid))
@@ -205,7 +234,7 @@ class PodKeeper:
             return
         again = record.seen > 0
         if patched and self._records.get(record.key) is record:
-            again = self._take_answer(record, answer)
+            again = self._take_answer(record, answer) or self._life.looks_after_writes
         if rest:
             self._send(record, rest)
             return
@@ -234,13 +263,12 @@ class PodKeeper:
         # apply a patch; tried again, the first ends with the record.
         self.stats.refused += gone or isinstance(error, Conflict)
         if not gone:
-            record.run.delete_sent = False
+            # What was never written is not somebody else's change: the retry here is the only brake.
+            self._life.failed(record.run)
         if gone or withheld:
             # The pod is gone, as the watch says too; or its node is not ours any more.
             return
         self.stats.errors += 1
-        # What was never written is not somebody else's change: the retry here is the only brake.
-        record.run.drifts, record.run.drift_until_s = 0, 0.0
         record.failures += 1
         if self._records.get(record.key) is record:
             delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))

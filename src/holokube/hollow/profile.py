@@ -157,6 +157,8 @@ class NodeProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Internal addresses, for nodes that have none."""
     node_ip: str = ""
     """One internal address for all nodes, that of a kubelet endpoint say, instead of ``node_cidr``."""
+    hostname_address: bool = True
+    """Whether the name is told as an address too, as kubelets do; API servers then look it up for ``kubectl logs``."""
     pod_cidr: str = "10.128.0.0/9"
     """Split into one block per node, for nodes without spec.podCIDR."""
     pod_block_bits: int = 24
@@ -166,6 +168,8 @@ class NodeProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slow_factor: float = 10.0
     """By how much a node with the fault ``slow`` takes longer for everything."""
     events: bool = False
+    images: bool = False
+    """Whether the images of its pods are told with the status."""
 
     def __post_init__(self) -> None:
         if self.report_every_s <= 0:
@@ -197,7 +201,7 @@ class _ProfileFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def named_profile(base: Literal["fast", "kubelet"]) -> Profile:
     """``fast`` or ``kubelet``, as they are."""
-    return Profile(base, POD_PROFILES[base], NodeProfile(events=base == "kubelet"))
+    return Profile(base, POD_PROFILES[base], NodeProfile(events=base == "kubelet", images=base == "kubelet"))
 
 
 def parse_profile(text: str | bytes, *, source: str = "profile") -> Profile:

@@ -86,6 +86,7 @@ class EventRecorder:
             )
         self._correlator: Correlator = correlator
         self._queue: deque[JsonObject] = deque()
+        self._is_overflowing = False
         self._wake = asyncio.Event()
         # Components of one virtual instant share the time, so names are kept apart by a few nanoseconds.
         self._name_offset_ns = zlib.crc32(f"{component}/{host}".encode()) % 1000
@@ -116,8 +117,13 @@ class EventRecorder:
             return
         if len(self._queue) >= self._max_queued:
             self._dropped("queue_full")
-            self._log.error("Too many events are queued, one was dropped", reason=reason, message=message)
+            # Once per burst: a line for each would bury everything else, and the metric counts them all.
+            if not self._is_overflowing:
+                self._is_overflowing = True
+                self._log.warning("Too many events are queued, some are dropped", queued=len(self._queue))
             return
+        if len(self._queue) < self._max_queued // 2:
+            self._is_overflowing = False
         self._queue.append(event)
         self._wake.set()
 

@@ -6,6 +6,8 @@ import asyncio
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from holokube.base.rng import Rng
 from holokube.client.client import PatchType
 from holokube.client.resources import NODES, PODS
@@ -40,9 +42,10 @@ class KubeletWorld:
         self.registry = self.cluster.registry
         self.informers = InformerSet(self.clock, self.client, Rng(1))
         listed, pods = self.informers.get(NODES), self.informers.get(PODS)
-        options = FleetOptions(annotation_selector="kwok.x-k8s.io/node=fake", profile=profile or Profile())
+        chosen = msgspec.structs.replace(profile or Profile(), usage=usage)
+        options = FleetOptions(annotation_selector="kwok.x-k8s.io/node=fake", profile=chosen)
         self.fleet = Fleet(self.clock, self.client, options, rng=Rng(2), identity="one", nodes=listed, pods=pods)
-        self.view = KubeletView.of_fleet(self.clock, self.fleet, listed, pods, usage=usage)
+        self.view = KubeletView.of_fleet(self.clock, self.fleet)
         self.api = KubeletApi(self.view)
         attach(self.registry, self.api, metrics=metrics)
         self.app = App(self.clock)

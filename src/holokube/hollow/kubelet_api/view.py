@@ -68,16 +68,16 @@ class KubeletView:
 
     @classmethod
     def of_fleet(
-        cls, clock: Clock, fleet: Fleet, nodes: Informer, pods: Informer, *, usage: UsageProfile = DEFAULT_USAGE
+        cls, clock: Clock, fleet: Fleet
     ) -> KubeletView:
-        """The view of a fleet, on the informers it was given: a kubelet answers while the fleet speaks for its node."""
+        """The view of a fleet, on its own informers: a kubelet answers while the fleet speaks for its node."""
 
         def speaks_for(node: str) -> bool:
             record = fleet.nodes.get(node)
             return record is not None and record.speaks and not record.is_silent
 
         return cls(
-            clock, nodes, pods, usage=usage, speaks_for=speaks_for,
+            clock, fleet.node_informer, fleet.pod_informer, usage=fleet.usage, speaks_for=speaks_for,
             # A second index of all pods would cost the fleet a good part of what it saves elsewhere.
             name=f"kubelet-api/{fleet.identity}", by_node=f"node/{fleet.identity}",
         )  # fmt: skip
