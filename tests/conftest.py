@@ -101,6 +101,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("kubectl")
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups keep tests together that share a cluster; torn apart, they fail in ways that are hard to understand."""
+    if getattr(session.config.option, "loadgroup", False):
+        for item in session.items:
+            if item.get_closest_marker("xdist_group") is not None and "@" not in item.nodeid:
+                raise pytest.UsageError(f"{item.nodeid} is in a group that this pytest-xdist does not see")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -122,10 +122,19 @@ def a_deployment_runs_rolls_and_goes_back(kubectl: Kubectl) -> None:
     kubectl("wait", "deployment/web", "--for=jsonpath={.status.replicas}=4", WAIT)
 
 
-def images(kubectl: Kubectl, selector: str) -> set[str]:
-    """Of the pods that are not on their way out."""
+def staying(kubectl: Kubectl, selector: str) -> list[dict[str, Any]]:
+    """The pods that are not on their way out."""
     pods = kubectl.json("get", "pods", "-l", selector)["items"]
-    return {pod["spec"]["containers"][0]["image"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+    return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def images(kubectl: Kubectl, selector: str) -> set[str]:
+    return {pod["spec"]["containers"][0]["image"] for pod in staying(kubectl, selector)}
+
+
+def a_pod(kubectl: Kubectl) -> dict[str, Any]:
+    """One of the deployment."""
+    return staying(kubectl, "app=web")[0]
 
 
 def a_daemon_set_runs_on_every_node_and_rolls(kubectl: Kubectl) -> None:
@@ -164,7 +173,7 @@ def jobs_complete_and_fail(kubectl: Kubectl) -> None:
 
 def a_node_is_drained_and_comes_back(kubectl: Kubectl) -> None:
     """After the deployment of before: one of its pods at a time may be away."""
-    node = kubectl.json("get", "pods", "-l", "app=web")["items"][0]["spec"]["nodeName"]
+    node = a_pod(kubectl)["spec"]["nodeName"]
     kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", WAIT)
     left = kubectl.json("get", "pods", f"--field-selector=spec.nodeName={node}")["items"]
     owners = {pod["metadata"]["ownerReferences"][0]["kind"] for pod in left if pod["status"]["phase"] == "Running"}
@@ -181,7 +190,7 @@ def everything_goes(kubectl: Kubectl) -> None:
 
 def a_user_sees_what_happens(kubectl: Kubectl) -> None:
     """Words that people look for in describe and events."""
-    pod = kubectl.json("get", "pods", "-l", "app=web")["items"][0]["metadata"]["name"]
+    pod = a_pod(kubectl)["metadata"]["name"]
     assert "PodReadyToStartContainers" in kubectl("describe", "pod", pod)
     eventually(
         lambda: kubectl("describe", "pod", pod),
@@ -197,7 +206,7 @@ def a_user_sees_what_happens(kubectl: Kubectl) -> None:
 
 
 def logs_come_from_the_hollow_kubelet(kubectl: Kubectl) -> None:
-    found = kubectl.json("get", "pods", "-l", "app=web")["items"][0]
+    found = a_pod(kubectl)
     text = kubectl("logs", found["metadata"]["name"])
     assert text.startswith(f"hollow container web (registry.example/web:1) started on node {found['spec']['nodeName']}")
     refused = kubectl.run("exec", found["metadata"]["name"], "--", "ls")

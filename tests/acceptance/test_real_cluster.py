@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,8 +16,6 @@ from tests.acceptance import script
 from tests.conftest import run_control_plane
 
 NODES = 1000
-# A loopback network of its own: no port of it is anybody else's.
-KUBELETS = ("--kubelet-address", "127.91.0.1:10250", "--node-ip", "127.91.0.1")
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("acceptance-real")]
 
@@ -33,10 +32,13 @@ def kubectl(
     program = [sys.executable, "-m", "holokube"]
     cluster = ["--kubeconfig", str(plane.kubeconfig)]
     subprocess.run([*program, "scale", "nodes", str(NODES), *cluster], check=True, capture_output=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    kubelets = ["--kubelet-address", address, "--node-ip", "127.0.0.1"]
     log = tmp_path_factory.mktemp("fleet") / "fleet.log"
     with log.open("wb") as stream:
         fleet = subprocess.Popen(
-            [*program, "fleet", "--profile", "kubelet", *KUBELETS, *cluster], stdout=stream, stderr=stream
+            [*program, "fleet", "--profile", "kubelet", *kubelets, *cluster], stdout=stream, stderr=stream
         )
     try:
         yield Kubectl(kubectl_program, plane.kubeconfig, tmp_path_factory.mktemp("kubectl"), timeout_s=180)

@@ -30,6 +30,7 @@ MARKS: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), mar
 ))  # fmt: skip
 DROPPED_METADATA = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 FAMILIES = ("ReplicaSet", "ReplicationController", "DaemonSet", "Job", "Service", "StatefulSet", "Endpoints")
+LOST_RACE = "the object has been modified"
 REPEATED = ("FailedCreate", "FailedDelete", "ProvisioningFailed", "FailedBinding", "NoPods", "ReplicaSetCreateError")
 """Events that are told again at every retry; how often depends on how long one looks."""
 
@@ -115,6 +116,8 @@ class Names:
         for event in events:
             if (event.get("source") or {}).get("component") == "ipallocator-repair-controller":
                 continue  # Part of the real API server, which mends its own tables.
+            if LOST_RACE in str(event.get("message")):
+                continue  # Whether a write loses a race depends on the machine; both sides tell of it when it does.
             involved = event["involvedObject"]
             entry = {
                 "on": f"{involved['kind']}/{involved['name']}", "type": event.get("type"),

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Protocol, TypeVar
 
 from holokube.base.clock import Clock
+from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.runtime.health import HealthChecks
 from holokube.runtime.metrics import Metrics
@@ -184,7 +185,11 @@ class App:
             self._log.exception("Component crashed while stopping", exc=error, component=status.name)
             return False
         if entry.essential:
-            self._log.exception("Essential component crashed, stopping", exc=error, component=status.name)
+            if isinstance(error, HolokubeError):
+                # It says itself what is wrong; where in the code it was noticed helps nobody.
+                self._log.error("Essential component failed, stopping", component=status.name, error=str(error))
+            else:
+                self._log.exception("Essential component crashed, stopping", exc=error, component=status.name)
             self._fatal = error if isinstance(error, Exception) else RuntimeError(status.last_error)
             self._graceful.set(f"{status.name} crashed")
             return False
