@@ -28,6 +28,7 @@ from holokube.client.resources import DEPLOYMENTS, LEASES, PODS
 from holokube.cluster.living import LivingCluster, LivingOptions
 from holokube.hollow.profile import named_profile
 from holokube.kube.timeformat import parse_micro_time
+from holokube.runtime import collector
 from summary import header, record
 
 REPLICAS = 2000
@@ -72,6 +73,7 @@ class Run:
             options = LivingOptions(profile=named_profile("fast"))
             living = LivingCluster.in_process(self._clock, server.registry, Rng("bench"), options)
             await living.start()
+            collector.relax()  # as `holokube up` does
             try:
                 await self._grow(living)
             finally:

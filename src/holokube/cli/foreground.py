@@ -25,6 +25,7 @@ from holokube.cli.event_loop import loop_factory
 from holokube.cli.metrics_endpoint import MetricsEndpoint, parse_address
 from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings
+from holokube.runtime import collector
 
 if TYPE_CHECKING:
     from holokube.cluster.living import LivingCluster, LivingOptions
@@ -121,6 +122,7 @@ class Foreground:
 
     async def _bring_to_life(self, living: LivingCluster) -> None:
         await living.start()
+        collector.relax()
         if self._plan.nodes:
             progress, wanted = ProgressLine(), self._plan.nodes
             await living.scale_nodes(wanted, lambda ready: progress.show(f"{ready}/{wanted} nodes are Ready"))
