@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "scale": ("holokube.cli.scale", "Make or remove hollow nodes until there are N of them."),
     "fault": ("holokube.cli.fault", "Break hollow nodes, on any cluster with a fleet."),
     "heal": ("holokube.cli.heal", "End the faults of hollow nodes."),
+    "node-sizing": ("holokube.cli.node_sizing", "Size DaemonSet pods by the node they run on."),
     "snapshot": ("holokube.cli.snapshot", "Read a live cluster into a file."),
     "version": ("holokube.cli.version", "Show the versions of holokube and of the API it serves."),
     "completion": ("holokube.cli.completion", "Print a script that completes commands and options in SHELL."),

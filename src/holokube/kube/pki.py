@@ -59,12 +59,14 @@ class Authority:
         self._now = clock_now
 
     @classmethod
-    def create(cls, common_name: str, clock_now: datetime) -> Authority:
-        """Make a new, self-signed authority, valid for ten years."""
+    def create(
+        cls, common_name: str, clock_now: datetime, *, lifetime: timedelta = _AUTHORITY_LIFETIME
+    ) -> Authority:
+        """Make a new, self-signed authority, valid for ten years unless told."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _subject(common_name, ())
         builder = (
-            _unsigned(subject, subject, key.public_key(), clock_now, _AUTHORITY_LIFETIME)
+            _unsigned(subject, subject, key.public_key(), clock_now, lifetime)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -105,7 +107,9 @@ class Authority:
         """The private key; whoever reads it can become anybody."""
         return _private_pem(self._key)
 
-    def issue_server(self, names: Sequence[str], ips: Sequence[str | IpAddress] = ()) -> KeyPair:
+    def issue_server(
+        self, names: Sequence[str], ips: Sequence[str | IpAddress] = (), *, lifetime: timedelta = _LEAF_LIFETIME
+    ) -> KeyPair:
         """Sign a serving certificate for these DNS names (``*.example`` allowed) and addresses."""
         if not names and not ips:
             raise ValueError("a server certificate needs at least one DNS name or IP address")
@@ -116,22 +120,23 @@ class Authority:
         # The common name is for people only, and a long DNS name does not fit into one.
         title = (names[0] if names else str(ips[0]))[:_RDN_CHARACTERS_MAX]
         return self._issue(
-            _subject(title, ()), ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(alternatives)
+            _subject(title, ()), ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(alternatives), lifetime
         )
 
     def issue_client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
         """Sign a client certificate that makes its bearer ``user``, a member of ``groups``."""
-        return self._issue(_subject(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        return self._issue(_subject(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None, _LEAF_LIFETIME)
 
     def _issue(
         self,
         subject: x509.Name,
         usage: x509.ObjectIdentifier,
         alternatives: x509.SubjectAlternativeName | None,
+        lifetime: timedelta,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         # No leaf outlives its authority: the chain would be refused long before the leaf's own date.
-        lifetime = min(_LEAF_LIFETIME, self._cert.not_valid_after_utc - self._now)
+        lifetime = min(lifetime, self._cert.not_valid_after_utc - self._now)
         authority_id = self._cert.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
         builder = (
             _unsigned(subject, self._cert.subject, key.public_key(), self._now, lifetime)

@@ -16,6 +16,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 import orjson
 
+from holokube.packing.daemon_sizes import DaemonSizes, sizing_key
 from holokube.packing.podclass import PodClass, compile_class, relevant_volumes
 
 _EMPTY: Final[Mapping[str, Any]] = {}
@@ -25,7 +26,8 @@ _MOST_PASSES: Final = 100
 class ClassTable:
     """All classes in use. A class lives as long as a pod in the state or a caller holds it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, size_daemons: bool = False) -> None:
+        self._size_daemons = size_daemons
         self._by_bytes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_identity: WeakValueDictionary[Any, PodClass] = WeakValueDictionary()
         self._all: WeakSet[PodClass] = WeakSet()
@@ -34,17 +36,20 @@ class ClassTable:
     def class_of(self, pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> PodClass:
         """The class of a Pod object."""
         labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY
-        fingerprint = self._fingerprint(pod, labels, merge_label_keys)
+        # A pod that an API server has seen has its size already.
+        sizing = sizing_key(pod) if self._size_daemons and merge_label_keys else b""
+        fingerprint = self._fingerprint(pod, labels, merge_label_keys) + sizing
         found = self._by_bytes.get(fingerprint)
         if found is None or found.is_stale:
-            compiled = compile_class(pod, merge_label_keys=merge_label_keys)
+            sizes = DaemonSizes(pod) if sizing else None
+            compiled = compile_class(pod, merge_label_keys=merge_label_keys, sizes=sizes)
             self._watch(compiled.watched_keys())
             identity = compiled.identity(self._watched)
             found = self._by_identity.get(identity)
             if found is None or found.is_stale:
                 found = self._by_identity[identity] = compiled
                 self._all.add(compiled)
-            self._by_bytes[self._fingerprint(pod, labels, merge_label_keys)] = found
+            self._by_bytes[self._fingerprint(pod, labels, merge_label_keys) + sizing] = found
         for key in labels:
             if key not in self._watched:
                 found.ignored_keys.add(key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holokube.kube import resources
 from holokube.kube.affinity import (
@@ -25,6 +25,9 @@ from holokube.kube.selectors import LabelSelector, SelectorError
 from holokube.kube.taints import Toleration, tolerations_of
 from holokube.kube.types import JsonObject
 from holokube.packing.nodes import scheduled_amounts
+
+if TYPE_CHECKING:
+    from holokube.packing.daemon_sizes import DaemonSizes
 
 WILDCARD_IP: Final = "0.0.0.0"  # noqa: S104 - the API's word for "every address of the node", nothing is bound here
 _EMPTY: Final[Mapping[str, Any]] = {}
@@ -113,6 +116,8 @@ class PodClass:
     requests_scored: tuple[int, int] = (0, 0)
     """The same while the pod is not placed: what NodeResourcesFit scores it by."""
     wishes: Wishes = _NO_WISHES
+    sizes: DaemonSizes | None = None
+    """For pods whose requests go by the node; ``requests`` are then those of the template."""
     error: str = ""
     """Why no node will do whatever it is like; set if a selector of the pod is malformed."""
     ignored_keys: set[str] = field(default_factory=set)
@@ -152,11 +157,14 @@ class PodClass:
             self.namespace, frozenset(self.requests.items()), self.requests_nonzero, self.node_name,
             self.node_affinity, self.tolerations, self.ports, self.spread, self.affinity, self.anti_affinity,
             self.claims, self.disks, self.requests_scored, self.wishes, self.error,
+            self.sizes.key if self.sizes is not None else None,
             frozenset((key, value) for key, value in self.labels.items() if key in watched),
         )  # fmt: skip
 
 
-def compile_class(pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> PodClass:
+def compile_class(
+    pod: Mapping[str, Any], *, merge_label_keys: bool = False, sizes: DaemonSizes | None = None
+) -> PodClass:
     """The class of a Pod object as if it were the only one; ``merge_label_keys`` if no API server has seen it."""
     metadata, spec = pod.get("metadata") or _EMPTY, pod.get("spec") or _EMPTY
     labels = metadata.get("labels") or {}
@@ -188,6 +196,7 @@ def compile_class(pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> 
         wishes=Wishes(
             PreferredNodeAffinity.of_pod(pod), affinity.preferred, affinity.anti_preferred, soft_spread
         ),
+        sizes=sizes,
         error=error,
     )
 

@@ -22,12 +22,13 @@ from typing import Any, Final
 import numpy as np
 
 from holokube.kube.affinity import RequiredNodeAffinity
-from holokube.kube.resources import ResourceVector
+from holokube.kube.resources import CPU, MEMORY, ResourceVector
 from holokube.kube.taints import Toleration
 from holokube.kube.types import JsonObject
-from holokube.packing.arrays import BoolArray, IntArray, RowArray
+from holokube.packing.arrays import ALL, BoolArray, IntArray, RowArray, Rows
 from holokube.packing.classes import ClassTable
 from holokube.packing.counters import CounterTable, PodMatcher, Tally
+from holokube.packing.daemon_sizes import DaemonSize, DaemonSizes
 from holokube.packing.errors import PackingError, StaleClassError
 from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
 from holokube.packing.filters import DEFAULT_FILTERS, Filter
@@ -63,8 +64,14 @@ class PlacedPod:
 class ClusterState:
     """See the module. Arrays that it hands out are read, never written, by callers."""
 
-    def __init__(self, *, filters: tuple[Filter, ...] = DEFAULT_FILTERS, remember: int = 1024) -> None:
-        """``remember`` is how many classes keep their verdicts; each costs a few bytes per node."""
+    def __init__(
+        self, *, filters: tuple[Filter, ...] = DEFAULT_FILTERS, remember: int = 1024, size_daemons: bool = False
+    ) -> None:
+        """``remember`` is how many classes keep their verdicts; each costs a few bytes per node.
+
+        With ``size_daemons``, pods of DaemonSets that are given as templates and ask for node-specific sizing take of
+        each node what they will be given there (``holokube.kube.sizing``).
+        """
         self.nodes = NodeTable()
         self.counters = CounterTable(self.nodes)
         self.ports = PortUsage()
@@ -72,7 +79,7 @@ class ClusterState:
         self.volume_usage = VolumeUsage()
         self.node_journal = Journal()
         self.usage_journal = Journal()
-        self._classes = ClassTable()
+        self._classes = ClassTable(size_daemons=size_daemons)
         self._feasibility = Feasibility(self, filters, remember)
         self._pods: dict[str, PlacedPod] = {}
         self._pods_on: dict[str, dict[str, PlacedPod]] = {}
@@ -143,7 +150,10 @@ class ClusterState:
     # Pods
 
     def class_of(self, pod: Mapping[str, Any], *, from_template: bool = False) -> PodClass:
-        """The class of a pod; ``from_template`` if no API server has seen it."""
+        """The class of a pod; ``from_template`` if no API server has seen it.
+
+        A pod made of a DaemonSet's template is known as such by its owner reference.
+        """
         return self._classes.class_of(pod, merge_label_keys=from_template)
 
     def classify(self, pods: Iterable[Mapping[str, Any]], *, from_template: bool = False) -> list[PodClass]:
@@ -186,8 +196,11 @@ class ClusterState:
         if key in self._pods:
             raise PackingError(f'"{key}" is already placed', hint="Leave the key out to have one made up.")
         node_name = self._checked_name(row)
+        requests, requests_nonzero = cls.requests, cls.requests_nonzero
+        if cls.sizes is not None:
+            requests, requests_nonzero = self._size_on(cls.sizes, row)
         self._insert(PlacedPod(
-            key, cls, node_name, cls.namespace, cls.labels, cls.requests, cls.requests_nonzero, False, None
+            key, cls, node_name, cls.namespace, cls.labels, requests, requests_nonzero, False, None
         ))  # fmt: skip
         return key
 
@@ -343,16 +356,36 @@ class ClusterState:
 
     def room(self, cls: PodClass) -> IntArray:
         """How many pods of a class each row has resources for, whatever else may stand against them."""
-        columns, amounts = self.request_arrays(cls)
+        columns, amounts = self.request_arrays(cls) if cls.sizes is None else self.request_table(cls, ALL)
         left = self.nodes.allocatable[:, columns] - self.nodes.used[:, columns]
-        counts: IntArray = np.maximum(np.min(left // amounts, axis=1), 0)
+        times = left // amounts if cls.sizes is None else _times(left, amounts)
+        counts: IntArray = np.maximum(np.min(times, axis=1), 0)
         return counts
+
+    def requests_on(self, cls: PodClass, row: int) -> ResourceVector:
+        """What a pod of a class takes of a row, in milli-units."""
+        return cls.requests if cls.sizes is None else self._size_on(cls.sizes, row).requests
 
     # What filters ask for
 
     def request_arrays(self, cls: PodClass) -> tuple[RowArray, IntArray]:
         """The columns of what a class requests, and the amounts."""
         return self._arrays(cls.requests)
+
+    def request_table(self, cls: PodClass, rows: Rows) -> tuple[RowArray, IntArray]:
+        """The columns of what a class requests, and the amounts on each of the rows, for pods sized by their node."""
+        assert cls.sizes is not None, "other classes request the same everywhere: see request_arrays"
+        nodes = self.nodes
+        both = nodes.resource_columns_of((CPU, MEMORY))
+        node_sizes, which = np.unique(nodes.allocatable[rows][:, both], axis=0, return_inverse=True)
+        vectors = [cls.sizes.on(cpu_milli, memory_milli).requests for cpu_milli, memory_milli in node_sizes.tolist()]
+        names = list(dict.fromkeys([*cls.requests, *(name for vector in vectors for name in vector)]))
+        table = np.array([[vector.get(name, 0) for name in names] for vector in vectors], dtype=np.int64)
+        return nodes.resource_columns_of(names), table.reshape(len(vectors), len(names))[which.reshape(-1)]
+
+    def _size_on(self, sizes: DaemonSizes, row: int) -> DaemonSize:
+        cpu_milli, memory_milli = self.nodes.allocatable[row, self.nodes.resource_columns_of((CPU, MEMORY))].tolist()
+        return sizes.on(cpu_milli, memory_milli)
 
     def plan(self, cls: PodClass) -> Plan:
         """The tallies behind a class's constraints."""
@@ -449,6 +482,12 @@ class ClusterState:
     def _note(self, undo: Callable[..., object], *arguments: Any) -> None:
         if self._forks:
             self._undo.append((undo, arguments))
+
+
+def _times(left: IntArray, amounts: IntArray) -> IntArray:
+    """How often amounts are in what is left; what asks for nothing is in it any number of times."""
+    times: IntArray = np.where(amounts > 0, left // np.maximum(amounts, 1), np.iinfo(np.int64).max)
+    return times
 
 
 def _storage_key(obj: JsonObject) -> tuple[str, str]:

@@ -94,6 +94,11 @@ class AdmissionChain:
     def service_resolver(self, resolver: ServiceResolver | None) -> None:
         self._webhooks.service_resolver = resolver
 
+    def add(self, plugin: Plugin) -> None:
+        """Have one more plugin called from now on, after all others and before webhooks."""
+        self._plugins = (*self._plugins, plugin)
+        self._routes.clear()
+
     def _built_in(self) -> tuple[Plugin, ...]:
         """Upstream's plugins in upstream's order."""
         store = self._lookup.store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holokube.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from holokube.packing.arrays import BoolArray, Rows
+from holokube.packing.arrays import BoolArray, IntArray, Rows
 from holokube.packing.filters.protocol import Finding, Scope
 from holokube.packing.podclass import PodClass
 
@@ -39,8 +39,13 @@ class NodeResourcesFit:
 
     def mask(self, state: ClusterState, cls: PodClass, rows: Rows) -> BoolArray:
         """Where the requests fit."""
-        columns, amounts = state.request_arrays(cls)
         nodes = state.nodes
+        if cls.sizes is not None:
+            columns, table = state.request_table(cls, rows)
+            left = nodes.allocatable[rows] - nodes.used[rows]
+            sized: BoolArray = np.logical_and.reduce((left[:, columns] >= table) | (table == 0), axis=1)
+            return sized
+        columns, amounts = state.request_arrays(cls)
         if not isinstance(rows, slice):
             left = nodes.allocatable[rows] - nodes.used[rows]
             few: BoolArray = np.logical_and.reduce(left[:, columns] >= amounts, axis=1)
@@ -58,8 +63,7 @@ class NodeResourcesFit:
         found = []
         # Upstream calls a node unresolvable as a whole if any of its shortages is.
         unresolvable: BoolArray | None = None
-        for name in sorted(cls.requests, key=_order):
-            column, amount = state.nodes.resource_column(name), cls.requests[name]
+        for name, column, amount in _amounts(state, cls, rows):
             allocatable = state.nodes.allocatable[rows, column]
             short = allocatable - state.nodes.used[rows, column] < amount
             too_small = short & (allocatable < amount) if name != PODS else np.zeros_like(short)
@@ -67,6 +71,21 @@ class NodeResourcesFit:
             found.append((f"Insufficient {name}" if name != PODS else "Too many pods", short))
         assert unresolvable is not None, "every class requests one of pods"
         return [Finding(reason, short, unresolvable) for reason, short in found]
+
+
+def _amounts(state: ClusterState, cls: PodClass, rows: Rows) -> list[tuple[str, int, int | IntArray]]:
+    """Resources in upstream's order, with their columns and what is asked of them: one amount, or one for each row."""
+    nodes = state.nodes
+    if cls.sizes is None:
+        return [(name, nodes.resource_column(name), cls.requests[name]) for name in sorted(cls.requests, key=_order)]
+    columns, table = state.request_table(cls, rows)
+    position = {column: i for i, column in enumerate(columns.tolist())}
+    names = sorted((name for name, column in nodes.resource_columns.items() if column in position), key=_order)
+    # A size that asks for nothing of a resource is not short of it, even where others have taken too much.
+    asked = np.where(table == 0, np.iinfo(np.int64).min, table)
+    return [
+        (name, nodes.resource_columns[name], asked[:, position[nodes.resource_columns[name]]]) for name in names
+    ]
 
 
 def _order(name: str) -> tuple[int, str]:
