@@ -29,7 +29,7 @@ def node(name: str) -> str:
 
 
 def daemon_set(name: str, **annotations: str) -> str:
-    """A DaemonSet with two containers and the seed's annotations, or those given."""
+    """A DaemonSet with two containers and annotations for all four fractions, or those given."""
     chosen = annotations or {
         f"{kind}_{resource}_fraction": "0.1" for kind in ("request", "limit") for resource in ("cpu", "memory")
     }

@@ -30,7 +30,7 @@ JsonObject = dict[str, Any]
 GI = 2**30
 
 
-def seed_pod(**annotations: str) -> JsonObject:
+def table_pod(**annotations: str) -> JsonObject:
     """C1, C2 and C3 of the table: 1/2, 2/2 and 3/5 of both resources."""
     amounts = {"c1": ("1", "2"), "c2": ("2", "2"), "c3": ("3", "5")}
     containers = [
@@ -99,9 +99,9 @@ def test_pods_of_daemon_sets_are_sized_on_arrival_and_others_are_not() -> None:
 # The algorithm
 
 
-def test_the_table_of_the_seed() -> None:
+def test_the_table_of_the_originals_documentation() -> None:
     """Relative values of .16 .33 .50 for requests and .22 .22 .55 for limits."""
-    sized = sized_pod(seed_pod(**all_fractions("0.1")), sized_node("180", "180Gi"))
+    sized = sized_pod(table_pod(**all_fractions("0.1")), sized_node("180", "180Gi"))
     # A tenth is 18 cores and 18Gi, which 6 and 9 divide.
     assert resources_of(sized, "requests", "cpu") == ["3", "6", "9"]
     assert resources_of(sized, "limits", "cpu") == ["4", "6", "10"]
@@ -345,13 +345,13 @@ def test_the_status_tells_what_was_applied() -> None:
 
 
 def test_sizing_a_sized_pod_changes_nothing() -> None:
-    once = sized_pod(seed_pod(**all_fractions("0.07")), sized_node("7", "7777777777"))
+    once = sized_pod(table_pod(**all_fractions("0.07")), sized_node("7", "7777777777"))
     assert sized_pod(once, sized_node("7", "7777777777")) == once
 
 
 def test_a_pod_that_moves_to_another_size_is_as_if_it_had_never_been_smaller() -> None:
     """Three bytes hold no proportions; what was written does."""
-    given = seed_pod(**all_fractions("0.1"))
+    given = table_pod(**all_fractions("0.1"))
     small, large = sized_node("20m", "60"), sized_node("448", "24Ti")
     with pytest.raises(SizingProblem):
         size(given, sized_node("10m", "10"))
@@ -370,10 +370,10 @@ def test_a_sidecar_injected_later_shares_as_if_it_had_been_there() -> None:
 
 
 def test_taking_the_fractions_away_gives_back_what_was_written() -> None:
-    sized = sized_pod(seed_pod(**all_fractions("0.1")), sized_node("180", "180Gi"))
+    sized = sized_pod(table_pod(**all_fractions("0.1")), sized_node("180", "180Gi"))
     kept = {k: v for k, v in sized["metadata"]["annotations"].items() if k in (STATUS_ANNOTATION, ORIGINAL_ANNOTATION)}
     sized["metadata"]["annotations"] = kept
-    assert sized_pod(sized, sized_node())["spec"] == seed_pod()["spec"]
+    assert sized_pod(sized, sized_node())["spec"] == table_pod()["spec"]
 
 
 @pytest.mark.parametrize("note", [
@@ -387,7 +387,7 @@ def test_a_note_that_cannot_be_read_is_as_good_as_none(note: str) -> None:
 
 
 def test_the_pod_given_is_left_as_it_is() -> None:
-    given = seed_pod(**all_fractions("0.1"), exclude_containers="c3")
+    given = table_pod(**all_fractions("0.1"), exclude_containers="c3")
     before = copy.deepcopy(given)
     sized_pod(given, sized_node())
     assert given == before
@@ -484,7 +484,7 @@ def test_a_node_that_has_not_said_what_it_has() -> None:
 
 
 def test_a_bad_tunable_leaves_the_whole_pod_as_it_is() -> None:
-    given = seed_pod(request_cpu_fraction="0.1", request_memory_fraction="a lot")
+    given = table_pod(request_cpu_fraction="0.1", request_memory_fraction="a lot")
     assert sized_pod(given, sized_node()) == given
 
 
@@ -503,7 +503,7 @@ def test_all_warnings_fit_into_what_clients_show() -> None:
 
 
 def test_templates_are_checked_without_a_node() -> None:
-    check(seed_pod(**all_fractions("0.1")))
+    check(table_pod(**all_fractions("0.1")))
     with pytest.raises(SizingProblem, match="others have none"):
         check(daemon(container("a", {"cpu": "1"}), container("b"), request_cpu_fraction="0.1"))
 
