@@ -79,7 +79,7 @@ def test_every_reboot_is_a_new_one(inside: Inside, server: Server) -> None:
 
 def test_a_fault_for_a_while_heals_itself(inside: Inside, server: Server) -> None:
     said = say(inside, server, "fault", "node", "a", "--kind", "slow", "--for", "1ms")
-    assert said == "1 nodes: slow\n1 nodes healed\n"
+    assert said == "1 node: slow\n1 node healed\n"
     assert faults_of(read(server, "a")) == frozenset()
 
 

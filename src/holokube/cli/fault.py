@@ -53,7 +53,7 @@ async def _fault(
     names: tuple[str, ...], kinds: tuple[str, ...], selector: str, seconds: float, kubeconfig: str, context: str
 ) -> None:
     from holokube.base.clock import WallClock
-    from holokube.cli.node_faults import break_node, chosen_nodes, heal_node
+    from holokube.cli.node_faults import break_node, chosen_nodes, heal_node, node_count
     from holokube.cli.progress import ProgressLine
     from holokube.client.client import Client
     from holokube.client.http import HttpTransport
@@ -69,7 +69,7 @@ async def _fault(
                 await break_node(client, name, kinds, format_micro_time(clock.time()))
                 broken.append(name)
                 progress.show(f"{name}: {', '.join(kinds)}")
-            progress.done(f"{len(chosen)} nodes: {', '.join(kinds)}")
+            progress.done(f"{node_count(len(chosen))}: {', '.join(kinds)}")
             if seconds:
                 progress.show(f"healing after {format_duration(seconds)}; Ctrl-C heals now")
                 await clock.sleep(seconds)
@@ -77,4 +77,4 @@ async def _fault(
             if seconds:
                 for name in broken:
                     await heal_node(client, name, kinds)
-                progress.done(f"{len(broken)} nodes healed")
+                progress.done(f"{node_count(len(broken))} healed")

@@ -89,3 +89,8 @@ async def _patch(client: Client, name: str, change: Callable[[JsonObject], Mappi
         except Conflict:
             if attempt == _TRIES - 1:
                 raise
+
+
+def node_count(count: int) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{count} node" if count == 1 else f"{count} nodes"

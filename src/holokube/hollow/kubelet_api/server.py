@@ -211,7 +211,7 @@ def _load_own_certificate(context: ssl.SSLContext, options: EndpointOptions) -> 
 
 def _cannot_listen(options: EndpointOptions, error: OSError) -> ConfigError:
     reason = os.strerror(error.errno) if error.errno else str(error)
-    hint = "Choose another port, 0 for a free one." if error.errno == errno.EADDRINUSE else (
+    hint = "Choose another port, or stop the program that uses it." if error.errno == errno.EADDRINUSE else (
         "Listen on an address of this machine, and on a port above 1023."
     )
     return ConfigError(
