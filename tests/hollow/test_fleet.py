@@ -427,7 +427,7 @@ def test_nothing_is_left_behind_when_all_is_deleted() -> None:
             cluster.pass_time(2)
         assert len(running.fleet.pods) == 0
         for record in running.fleet.nodes.records():
-            assert not record.shares and not record.pods and not any(record.used.values())
+            assert record.load is None and not record.pods and not record.admitted
         for number in range(3):
             cluster.run(cluster.client.delete(NODES, f"n{number}"))
         cluster.pass_time(2)

@@ -129,6 +129,6 @@ def test_a_node_counts_the_new_size_and_refuses_what_it_has_not() -> None:
     given = pod(containers=[requesting("1")])
     host.count("default/p", given)
     assert host.resize(pod(containers=[requesting("4")])) is None
-    assert host.used["cpu"] == 4000
+    assert host.load.used["cpu"] == 4000
     refused = host.resize(pod(containers=[requesting("5")]))
-    assert refused is not None and refused.reason == "OutOfcpu" and host.used["cpu"] == 4000
+    assert refused is not None and refused.reason == "OutOfcpu" and host.load.used["cpu"] == 4000

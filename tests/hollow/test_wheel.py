@@ -42,9 +42,23 @@ def test_cancelled_timers_leave_nothing_behind() -> None:
     timers = [wheel.schedule(86_400 + number / 10, number) for number in range(1000)]
     for timer in timers:
         wheel.cancel(timer)
-    assert len(wheel._buckets) < 200
+    assert sum(len(bucket.timers) for bucket in wheel._buckets.values()) < 200
     assert wheel.next_at_s is None and len(wheel) == 0
     assert not wheel.cancel(None)
+
+
+@given(st.lists(st.tuples(times, st.booleans()), max_size=300))
+def test_what_was_cancelled_is_never_more_than_what_is_pending_for_long(timers: list[tuple[float, bool]]) -> None:
+    wheel: TimerWheel[int] = TimerWheel(tick_s=0.5)
+    for number, (at_s, is_cancelled) in enumerate(timers):
+        timer = wheel.schedule(at_s, number)
+        if is_cancelled:
+            wheel.cancel(timer)
+    kept = sum(len(bucket.timers) for bucket in wheel._buckets.values())
+    pending = sum(not is_cancelled for _, is_cancelled in timers)
+    assert len(wheel) == pending and kept <= max(pending + 65, 2 * pending + 1)
+    assert sorted(wheel.due(100.0)) == [number for number, (_, is_cancelled) in enumerate(timers) if not is_cancelled]
+    assert wheel._cancelled == 0 and not wheel._buckets
 
 
 def test_a_tick_must_be_above_zero() -> None:

@@ -129,12 +129,22 @@ class BlockPool:
 
 
 class PodAddresses:
-    """The pod addresses of one node: one pool per range, so two families give two addresses."""
+    """The pod addresses of one node: one pool per range, so two families give two addresses.
 
-    __slots__ = ("_pools",)
+    Most nodes of a large fleet are empty for most of the time, so pools are made when the first pod comes.
+    """
+
+    __slots__ = ("_cidrs", "_made")
 
     def __init__(self, cidrs: Iterable[str]) -> None:
-        self._pools = [AddressPool(cidr) for cidr in cidrs]
+        self._cidrs = tuple(cidrs)
+        self._made: list[AddressPool] | None = None
+
+    @property
+    def _pools(self) -> list[AddressPool]:
+        if self._made is None:
+            self._made = [AddressPool(cidr) for cidr in self._cidrs]
+        return self._made
 
     def take(self) -> tuple[str, ...] | None:
         """One address of each range; None, and nothing taken, when one of them is full."""
@@ -154,5 +164,5 @@ class PodAddresses:
 
     def release(self, addresses: Iterable[str]) -> None:
         for address in addresses:
-            for pool in self._pools:
+            for pool in self._made or ():
                 pool.release(address)

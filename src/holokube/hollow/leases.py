@@ -101,6 +101,8 @@ class LeaseKeeper:
         self._every_s = duration_s / 4
         self._on_gained = on_gained
         self._on_lost = on_lost
+        # One bound method for all timers, instead of one for each.
+        self._when_due = self._due
         self._records: dict[str, LeaseRecord] = {}
         self._listed: dict[str, JsonObject] = {}
         self._releasing = False
@@ -109,9 +111,10 @@ class LeaseKeeper:
     def __len__(self) -> int:
         return len(self._records)
 
-    async def read_all(self) -> None:
-        """One list at the start instead of one read per node: who holds what already."""
-        listed = await self._client.list_all(LEASES, NAMESPACE)
+    async def read_all(self, *, only: str = "") -> None:
+        """One list at the start instead of one read per node: who holds what already; ``only`` of one node, if told."""
+        chosen = f"metadata.name={only}" if only else ""
+        listed = await self._client.list_all(LEASES, NAMESPACE, field_selector=chosen)
         self._listed = {lease["metadata"]["name"]: lease for lease in listed.items}
 
     def forget_listed(self) -> None:
@@ -187,7 +190,7 @@ class LeaseKeeper:
         at_s = self._clock.monotonic() + max(0.0, delay_s)
         # Renewals go to the nearest slot, which leaves their mean interval as it is; nothing else may come early.
         slots = round(at_s / SLOT_S) if record.held and not record.failures else math.ceil(at_s / SLOT_S)
-        record.timer = self._wheel.at(slots * SLOT_S, partial(self._due, record))
+        record.timer = self._wheel.at(slots * SLOT_S, partial(self._when_due, record))
 
     def _due(self, record: LeaseRecord) -> None:
         record.timer = None

@@ -77,6 +77,8 @@ class NodeKeeper:
         self._blocks = BlockPool(profile.pod_cidr, profile.pod_block_bits)
         self.patches = 0
         self.errors = 0
+        # One bound method for all timers, instead of one for each.
+        self._when_due = self.look
 
     def __len__(self) -> int:
         return len(self._records)
@@ -140,15 +142,24 @@ class NodeKeeper:
         if not is_newer(node, record.node):
             if node["metadata"].get("resourceVersion") == record.node["metadata"].get("resourceVersion"):
                 # The echo of our own report; the informer keeps it, so that the answer needs no memory.
-                record.node = node
+                self._keep(record, node)
             return
-        before, record.node = record.node, node
+        before = record.node
+        self._keep(record, node)
         record.faults = faults_of(node)
         if internal_addresses(node):
             record.host_ips = tuple(internal_addresses(node))
         if asks_for_reboot(before, node):
             self.begin_reboot(record)
         self.look(record)
+
+    @staticmethod
+    def _keep(record: NodeRecord, node: JsonObject) -> None:
+        record.node = node
+        reported = ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID")
+        if reported == record.boot:
+            # One text instead of two equal ones.
+            record.boot = reported
 
     def look(self, record: NodeRecord) -> None:
         """Reports if there is something to report, and sets the timer for the next report."""
@@ -211,7 +222,7 @@ class NodeKeeper:
         assert record.reported_s is not None
         self._wheel.cancel(record.timer)
         left_s = record.reported_s + record.report_every_s - self._clock.time()
-        record.timer = self._wheel.after(left_s, partial(self.look, record))
+        record.timer = self._wheel.after(left_s, partial(self._when_due, record))
 
     def _reported(self, record: NodeRecord, due: bool, answer: JsonObject, error: HolokubeError | None) -> None:
         record.busy = False
@@ -231,7 +242,7 @@ class NodeKeeper:
             record.dirty = False
             delay_s = min(RETRY_MAX_S, RETRY_BASE_S * 2 ** min(record.failures - 1, 10))
             self._wheel.cancel(record.timer)
-            record.timer = self._wheel.after(delay_s, partial(self.look, record))
+            record.timer = self._wheel.after(delay_s, partial(self._when_due, record))
         elif error is None and is_newer(answer, record.node):
             record.dirty = False
             self._on_answer(record, answer)

@@ -58,6 +58,9 @@ _PRESSURES = (
 )  # fmt: skip
 
 
+_NO_FAULTS: frozenset[Fault] = frozenset()
+"""One for all nodes: an empty set takes as much room as a full one."""
+
 _KUBELETS_OWN = frozenset({"Ready", *(kind for kind, *_ in _PRESSURES)})
 """Conditions whose changes a kubelet tells in events."""
 
@@ -75,7 +78,7 @@ def faults_of(node: Mapping[str, Any]) -> frozenset[Fault]:
     found = {_FAULTS[word] for word in fault_words(node) if word in _FAULTS}
     if _kwok_not_ready(node):
         found.add(Fault.NOT_READY)
-    return frozenset(found)
+    return frozenset(found) if found else _NO_FAULTS
 
 
 def unknown_words(node: Mapping[str, Any]) -> list[str]:
@@ -104,7 +107,9 @@ def boot_id(uid: str, token: str) -> str:
     return stable_uuid(f"{uid}/boot/{token}")
 
 
-def registration(name: str, profile: NodeProfile, *, addresses: Sequence[str] = ()) -> JsonObject:
+def registration(
+    name: str, profile: NodeProfile, *, addresses: Sequence[str] = (), provider_id: str = ""
+) -> JsonObject:
     """The Node object with which a kubelet registers itself; its status is reported later."""
     labels = {
         "kubernetes.io/hostname": name,
@@ -125,6 +130,8 @@ def registration(name: str, profile: NodeProfile, *, addresses: Sequence[str] = 
             "allocatable": dict(profile.allocatable or profile.capacity),
         },
     }
+    if provider_id:
+        node["spec"]["providerID"] = provider_id
     if addresses:
         node["status"]["addresses"] = _addresses(name, addresses, profile)
     return node

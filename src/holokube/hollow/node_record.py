@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from holokube.client.cache import object_key
 from holokube.hollow.addresses import PodAddresses
@@ -23,6 +23,20 @@ class _Share:
 
     requests: dict[str, int]
     ports: list[tuple[str, str, int]]
+
+
+@dataclass(slots=True)
+class _Load:
+    """The pods on one node."""
+
+    pods: dict[str, None] = field(default_factory=dict)
+    shares: dict[str, _Share] = field(default_factory=dict)
+    """Of those that were admitted."""
+    used: dict[str, int] = field(default_factory=dict)
+
+
+_NOTHING: Final = _Load()
+"""What empty nodes have in common; never changed."""
 
 
 @dataclass(slots=True)
@@ -47,9 +61,8 @@ class NodeRecord:
     boot: str = ""
     reboots: int = 0
     rebooting: bool = False
-    pods: dict[str, None] = field(default_factory=dict)
-    shares: dict[str, _Share] = field(default_factory=dict)
-    used: dict[str, int] = field(default_factory=dict)
+    load: _Load | None = None
+    """None while no pod is here, which is most of the time for most nodes of a large fleet."""
     timer: Timer[Callable[[], None]] | None = None
     reported_s: float | None = None
     """When this process last reported the status, in Unix seconds."""
@@ -72,22 +85,48 @@ class NodeRecord:
     def slow_factor(self) -> float:
         return self.slow_by if Fault.SLOW in self.all_faults else 1.0
 
+    @property
+    def pods(self) -> list[str]:
+        """The keys of the pods here, admitted or not."""
+        return [*self.load.pods] if self.load is not None else []
+
+    @property
+    def admitted(self) -> list[str]:
+        """The keys of the pods that take of the node."""
+        return [*self.load.shares] if self.load is not None else []
+
+    def meet(self, key: str) -> None:
+        """A pod is here from now on."""
+        if self.load is None:
+            self.load = _Load()
+        self.load.pods[key] = None
+
+    def part(self, key: str) -> None:
+        """A pod is gone."""
+        self.uncount(key)
+        if self.load is not None:
+            self.load.pods.pop(key, None)
+            if not self.load.pods and not self.load.shares:
+                self.load = None
+
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
         ports: Iterable[tuple[str, str, int]] = ()
+        load = self.load or _NOTHING
         if host_ports_of(pod):
-            ports = [port for share in self.shares.values() for port in share.ports]
+            ports = [port for share in load.shares.values() for port in share.ports]
         return check_admission(
             pod,
             self.node,
             allocatable=self._allocatable(),
-            used=self.used,
-            pods=len(self.shares),
+            used=load.used,
+            pods=len(load.shares),
             host_ports=ports,
         )
 
     def lacking(self, pod: Mapping[str, Any]) -> dict[str, int]:
         """By how much the node falls short for the pod."""
-        return lacking_resources(pod, allocatable=self._allocatable(), used=self.used, pods=len(self.shares))
+        load = self.load or _NOTHING
+        return lacking_resources(pod, allocatable=self._allocatable(), used=load.used, pods=len(load.shares))
 
     def _allocatable(self) -> dict[str, int]:
         status = self.node.get("status") or {}
@@ -96,11 +135,12 @@ class NodeRecord:
     def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
         """Counts a pod that runs here with what it asks for now, if that fits beside the others."""
         key = object_key(pod)
-        own = self.shares.get(key)
-        used = dict(self.used)
+        load = self.load or _NOTHING
+        own = load.shares.get(key)
+        used = dict(load.used)
         for name, amount in own.requests.items() if own is not None else ():
             used[name] -= amount
-        others = len(self.shares) - (own is not None)
+        others = len(load.shares) - (own is not None)
         refused = check_resources(pod, allocatable=self._allocatable(), used=used, pods=others)
         if refused is None:
             self.uncount(key)
@@ -118,19 +158,23 @@ class NodeRecord:
 
     def count(self, key: str, pod: Mapping[str, Any]) -> None:
         """Adds what a pod takes; once per pod."""
-        if key in self.shares:
+        if self.load is None:
+            self.load = _Load()
+        load = self.load
+        if key in load.shares:
             return
         if self.images is not None:
             for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
                 self.images.add(container.get("image", ""))
         share = _Share(requests_of(pod), host_ports_of(pod))
-        self.shares[key] = share
+        load.shares[key] = share
         for name, amount in share.requests.items():
-            self.used[name] = self.used.get(name, 0) + amount
+            load.used[name] = load.used.get(name, 0) + amount
 
     def uncount(self, key: str) -> None:
         """Takes it away again."""
-        share = self.shares.pop(key, None)
-        if share is not None:
+        load = self.load
+        share = load.shares.pop(key, None) if load is not None else None
+        if load is not None and share is not None:
             for name, amount in share.requests.items():
-                self.used[name] -= amount
+                load.used[name] -= amount

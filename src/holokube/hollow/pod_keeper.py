@@ -104,7 +104,7 @@ class PodKeeper:
             run = self._life.begin(pod, self._profile, node, self._clock.time(), self._draw)
             record = PodRecord(key, pod, run, node)
             self._records[key] = record
-            node.pods[key] = None
+            node.meet(key)
             if run.containers is not None:
                 node.count(key, pod)
                 node.claim_addresses(run.addresses)
@@ -126,17 +126,17 @@ class PodKeeper:
 
     def look_again(self, node: NodeRecord) -> None:
         """Steps all pods of a node, after its writes were held back."""
-        for key in [*node.pods]:
+        for key in node.pods:
             self._step(self._records[key])
 
     def drop_node(self, node: NodeRecord) -> None:
         """Somebody else speaks for the node now, or it is gone."""
-        for key in [*node.pods]:
+        for key in node.pods:
             self._forget(self._records[key])
 
     def reboot(self, node: NodeRecord) -> None:
         """All containers of a node have ended with it."""
-        for key in [*node.pods]:
+        for key in node.pods:
             record = self._records[key]
             self._life.reboot(record.pod, record.run, self._clock.time(), self._draw)
 
@@ -145,8 +145,7 @@ class PodKeeper:
         record.timer = None
         if self._records.get(record.key) is record:
             del self._records[record.key]
-        record.node.pods.pop(record.key, None)
-        record.node.uncount(record.key)
+        record.node.part(record.key)
         if not record.pod["spec"].get("hostNetwork"):
             record.node.release_addresses(record.run.addresses)
 
@@ -199,7 +198,7 @@ class PodKeeper:
         lacking = node.lacking(record.pod)
         if not lacking:
             return
-        others = [self._records[key].pod for key in node.shares if key != record.key]
+        others = [self._records[key].pod for key in node.admitted if key != record.key]
         for victim in choose_victims(record.pod, others, lacking) or ():
             loser = self._records[object_key(victim)]
             commands = pod_life.preempt(loser.pod, loser.run, now_s, self._draw)

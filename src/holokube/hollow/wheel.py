@@ -1,7 +1,7 @@
 """All timers of a fleet: one structure, one wake-up for everything that is due at the same tick.
 
 Timers of one tick share a bucket, and only buckets are kept in order. A fleet's 100,000 timers lie in a few
-thousand buckets, so setting, moving and cancelling a timer is a dict operation whatever the number of timers.
+thousand buckets, so setting, moving and cancelling a timer costs the same whatever the number of timers.
 Rounding up to ticks is also what batches writes: renewals that fall due within a tenth of a second leave
 together.
 """
@@ -24,11 +24,24 @@ TICK_S = 0.1
 class Timer(Generic[T]):
     """A pending timer; hand it back to ``TimerWheel.cancel``."""
 
-    __slots__ = ("item", "tick")
+    __slots__ = ("is_over", "item", "tick")
 
     def __init__(self, tick: int, item: T) -> None:
         self.tick = tick
         self.item = item
+        self.is_over = False
+        """Whether it has fired or was cancelled."""
+
+
+class _Bucket(Generic[T]):
+    """The timers of one tick. Cancelled ones stay until their time or the next sweep: a list takes a tenth of the
+    room of anything that single timers could be taken out of."""
+
+    __slots__ = ("pending", "timers")
+
+    def __init__(self) -> None:
+        self.timers: list[Timer[T]] = []
+        self.pending = 0
 
 
 class TimerWheel(Generic[T]):
@@ -38,11 +51,11 @@ class TimerWheel(Generic[T]):
         if not tick_s > 0:
             raise ValueError(f"a timer wheel needs a tick above zero, not {tick_s!r} s")
         self._tick_s = tick_s
-        self._buckets: dict[int, dict[Timer[T], None]] = {}
+        self._buckets: dict[int, _Bucket[T]] = {}
         self._ticks: list[int] = []
         self._size = 0
-        self._empty = 0
-        """Buckets emptied by cancelling; an upper bound, as they may have been filled again."""
+        self._cancelled = 0
+        """Timers that were cancelled and are still in their buckets."""
 
     def __len__(self) -> int:
         return self._size
@@ -53,43 +66,46 @@ class TimerWheel(Generic[T]):
         timer = Timer(tick, item)
         bucket = self._buckets.get(tick)
         if bucket is None:
-            self._buckets[tick] = {timer: None}
+            bucket = self._buckets[tick] = _Bucket()
             heapq.heappush(self._ticks, tick)
-        else:
-            bucket[timer] = None
+        bucket.timers.append(timer)
+        bucket.pending += 1
         self._size += 1
         return timer
 
     def cancel(self, timer: Timer[T] | None) -> bool:
         """Takes a timer back; False if it has fired or was cancelled before."""
-        if timer is None:
+        if timer is None or timer.is_over:
             return False
         bucket = self._buckets.get(timer.tick)
-        if bucket is None or timer not in bucket:
+        if bucket is None:
+            # Of a wheel that was stopped.
             return False
-        del bucket[timer]
+        timer.is_over = True
+        bucket.pending -= 1
         self._size -= 1
-        if not bucket:
-            self._empty += 1
-            if self._empty > 64 and self._empty * 2 > len(self._buckets):
-                self._sweep()
+        self._cancelled += 1
+        if self._cancelled > 64 and self._cancelled > self._size:
+            self._sweep()
         return True
 
     def _sweep(self) -> None:
-        """Buckets of the far future that were emptied by cancelling would otherwise stay until their time."""
-        self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
+        """Timers of the far future that were cancelled would otherwise stay until their time."""
+        for bucket in self._buckets.values():
+            bucket.timers = [timer for timer in bucket.timers if not timer.is_over]
+        self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket.pending}
         self._ticks = list(self._buckets)
         heapq.heapify(self._ticks)
-        self._empty = 0
+        self._cancelled = 0
 
     @property
     def next_at_s(self) -> float | None:
         """When the next timer fires; None when there is none."""
         while self._ticks:
             tick = self._ticks[0]
-            if self._buckets[tick]:
+            if self._buckets[tick].pending:
                 return tick * self._tick_s
-            del self._buckets[heapq.heappop(self._ticks)]
+            self._cancelled -= len(self._buckets.pop(heapq.heappop(self._ticks)).timers)
         return None
 
     def due(self, now_s: float) -> list[T]:
@@ -98,8 +114,12 @@ class TimerWheel(Generic[T]):
         items: list[T] = []
         while self._ticks and self._ticks[0] <= last:
             bucket = self._buckets.pop(heapq.heappop(self._ticks))
-            items.extend([timer.item for timer in bucket])
-            self._size -= len(bucket)
+            for timer in bucket.timers:
+                if not timer.is_over:
+                    timer.is_over = True
+                    items.append(timer.item)
+            self._size -= bucket.pending
+            self._cancelled -= len(bucket.timers) - bucket.pending
         return items
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -20,7 +21,15 @@ class TimeFormatError(ValueError):
 
 def format_time(moment: datetime | float) -> str:
     """``2026-01-01T00:00:00Z``. A float is seconds since 1970; fractions are cut off, as upstream does."""
+    if not isinstance(moment, datetime):
+        return _format_second(math.floor(moment))
     return _in_utc(moment).isoformat(timespec="seconds")[:-6] + "Z"
+
+
+@lru_cache(maxsize=1024)
+def _format_second(second: int) -> str:
+    """Of a fleet that writes a thousand times in a second, the time is written once."""
+    return datetime.fromtimestamp(second, UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def format_micro_time(moment: datetime | float) -> str:

@@ -12,9 +12,10 @@ import socket
 import ssl
 from collections.abc import Callable
 
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
 RECORD_BYTES = 16 * 1024
-"""The most that a record of TLS holds."""
+"""The most that a record of TLS holds. What goes through a ``MemoryBIO`` goes in pieces of this size: its buffer grows
+with what is put in at once, and never shrinks."""
 
 
 class Connection:
@@ -67,9 +68,17 @@ class Connection:
     def write(self, data: bytes) -> None:
         """Sends now what the kernel takes, and the rest when it can; raises OSError when the other side is gone."""
         if self._tls is not None:
-            self._tls.write(data)
-            data = self._outgoing.read()
+            data = self._encrypt(data)
         self._send(data)
+
+    def _encrypt(self, data: bytes) -> bytes:
+        assert self._tls is not None
+        parts: list[bytes] = []
+        with memoryview(data) as view:
+            for start in range(0, len(view), RECORD_BYTES):
+                self._tls.write(view[start : start + RECORD_BYTES])
+                parts.append(self._outgoing.read())
+        return b"".join(parts)
 
     def _send(self, data: bytes) -> None:
         if self._unsent:
@@ -118,26 +127,33 @@ class Connection:
         return content
 
     def _decrypt(self, received: list[bytes]) -> bytes:
-        assert self._tls is not None
-        for data in received:
-            self._incoming.write(data)
         parts: list[bytes] = []
-        while True:
-            try:
-                part = self._tls.read(RECORD_BYTES)
-            except ssl.SSLWantReadError:
-                break
-            except ssl.SSLZeroReturnError:
-                part = b""
-            if not part:
-                if not parts:
-                    raise EOFError
-                break
-            parts.append(part)
+        for data in received:
+            with memoryview(data) as view:
+                for start in range(0, len(view), RECORD_BYTES):
+                    self._incoming.write(view[start : start + RECORD_BYTES])
+                    if not self._read_records(parts):
+                        if not parts:
+                            raise EOFError
+                        return b"".join(parts)
         if self._outgoing.pending:
             # The other side changed keys and wants an answer.
             self._send(self._outgoing.read())
         return b"".join(parts)
+
+    def _read_records(self, parts: list[bytes]) -> bool:
+        """What complete records hold; False at the end of all records."""
+        assert self._tls is not None
+        while True:
+            try:
+                part = self._tls.read(RECORD_BYTES)
+            except ssl.SSLWantReadError:
+                return True
+            except ssl.SSLZeroReturnError:
+                return False
+            if not part:
+                return False
+            parts.append(part)
 
     def when_readable(self, callback: Callable[[], None] | None) -> None:
         """Calls back once when something has come in; None takes it back."""

@@ -23,7 +23,8 @@ _META = ("labels", "annotations", "ownerReferences", "finalizers")
 _SPEC = ("containers", "initContainers", "volumes", "tolerations", "securityContext", "taints", "affinity",
          "topologySpreadConstraints", "nodeSelector", "imagePullSecrets")  # fmt: skip
 _STATUS = ("capacity", "allocatable", "daemonEndpoints", "images", "hostIPs", "runtimeHandlers", "features")
-_LISTS = ("conditions",)
+_NODE_META = ("annotations", "ownerReferences", "finalizers")
+"""Nodes have their name among their labels, so that no two have the same."""
 
 
 def without_managed_fields(obj: JsonObject) -> JsonObject:
@@ -42,24 +43,34 @@ class Slimmer:
     def __call__(self, obj: JsonObject) -> JsonObject:
         meta = obj["metadata"]
         meta.pop("managedFields", None)
-        self._share(meta, _META)
+        spec, status = obj.get("spec"), obj.get("status")
+        is_pod = spec is not None and "containers" in spec
+        self._share(meta, _META if is_pod else _NODE_META)
         self._unify(obj)
-        spec = obj.get("spec")
         if spec:
             self._share(spec, _SPEC)
             self._unify(spec)
-        status = obj.get("status")
         if status:
             self._share(status, _STATUS)
-            for name in _LISTS:
-                # Nodes and pods that came up in the same second have the same conditions.
-                items = status.get(name)
-                if items:
-                    status[name] = [self._one_of(item) for item in items]
-            info = status.get("nodeInfo")
-            if info:
-                self._unify(info)
+            # Nodes and pods that came up in the same second have the same conditions.
+            items = status.get("conditions")
+            if items:
+                status["conditions"] = [self._one_of(item) for item in items]
+        if not is_pod:
+            self._slim_node(obj, meta, spec, status)
         return obj
+
+    def _slim_node(self, obj: JsonObject, meta: JsonObject, spec: JsonObject | None, status: JsonObject | None) -> None:
+        """There are few of them for all the pods, and they stay: worth a closer look."""
+        self._unify(meta)
+        self._unify(meta.get("labels") or {})
+        if spec:
+            obj["spec"] = self._one_of(spec)
+        if status:
+            self._share(status, ("conditions",))
+            self._unify(status.get("nodeInfo") or {})
+            for address in status.get("addresses") or ():
+                self._unify(address)
 
     def _share(self, holder: JsonObject, names: tuple[str, ...]) -> None:
         for name in names:
