@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -46,3 +47,17 @@ def test_the_demo_shows_what_kubectl_shows() -> None:
 def test_the_users_own_controller_is_tested() -> None:
     pytest.importorskip("kubernetes")
     assert "4 passed" in run("-m", "pytest", "examples/test_my_controller.py", "-p", "no:cacheprovider", "-v")
+
+
+def test_the_affinity_example_wastes_half_as_much_memory() -> None:
+    folder = EXAMPLES / "node-affinity"
+    seen = []
+    for workload in ("workload.yaml", "workload-with-affinity.yaml"):
+        answer = json.loads(run(
+            "-m", "holokube", "plan", "-f", str(folder / workload), "--templates", str(folder / "groups.yaml"),
+            "-o", "json", "--", "--expander=most-pods",
+        ))  # fmt: skip
+        nodes = answer["nodes"]
+        seen.append((len(nodes), {node["group"] for node in nodes}, {node["wasted"]["memory"] for node in nodes}))
+    gib = 1 << 30
+    assert seen == [(8, {"ratio-1-16"}, {2 * gib}), (8, {"ratio-1-8"}, {gib})]

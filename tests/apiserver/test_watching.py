@@ -139,3 +139,20 @@ def test_closing_wakes_whoever_waits() -> None:
         assert await reader is None
 
     in_world(body)
+
+
+def test_a_reader_that_is_cancelled_ends_even_when_an_event_comes_at_the_same_moment() -> None:
+    async def body(world: World) -> None:
+        reader = asyncio.create_task(_read_for_ever(watch(world, allowWatchBookmarks="true")))
+        await asyncio.sleep(0)
+        await world.create("configmaps", config_map("a"))
+        reader.cancel()
+        await asyncio.wait({reader}, timeout=1.0)
+        assert reader.cancelled()
+
+    in_world(body)
+
+
+async def _read_for_ever(stream: WatchStream) -> None:
+    while await stream.next_batch() is not None:
+        pass

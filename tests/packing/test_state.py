@@ -211,3 +211,10 @@ def test_what_was_counted_for_a_class_is_dropped_with_it() -> None:
     state.feasible(other)
     assert not state.counters._counters
     assert not state.counters._tallies
+
+
+def test_a_resource_that_no_node_has_is_there_in_no_amount() -> None:
+    state = ClusterState()
+    row = state.add_node(make_node("a"))
+    assert state.allocatable("example.com/gadget")[row] == 0
+    assert state.used("example.com/widget")[row] == 0

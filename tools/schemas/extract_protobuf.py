@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "src" / "holokube" / "apiserver" / "schemas"
-TARGET = SCHEMAS / "protobuf"
+TARGET = SCHEMAS.parents[1] / "kube" / "protobuf" / "messages"
 MODULES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 
 MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)

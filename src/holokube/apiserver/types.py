@@ -13,21 +13,16 @@ from typing import Any
 
 import orjson
 
+from holokube.kube.protobuf.fields import META_PACKAGE as META_PACKAGE
+from holokube.kube.protobuf.fields import package_of as package_of
 from holokube.kube.schema import ANYTHING, Schema, Shape
 
-META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
 OBJECT_META = f"{META_PACKAGE}.ObjectMeta"
 LIST_META = f"{META_PACKAGE}.ListMeta"
 STATUS = f"{META_PACKAGE}.Status"
 DELETE_OPTIONS = f"{META_PACKAGE}.DeleteOptions"
 
 _REF_PREFIX = "#/components/schemas/"
-_PACKAGES_BY_GROUP = {
-    "": "io.k8s.api.core",
-    "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
-    "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
-    "metrics.k8s.io": "io.k8s.metrics.pkg.apis.metrics",
-}
 # These carry meaning of their own that plain JSON schema cannot tell.
 _SPECIAL_SHAPES = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": Shape.QUANTITY,
@@ -45,12 +40,6 @@ _SCALAR_SHAPES = {
     "number": Shape.NUMBER,
     "boolean": Shape.BOOLEAN,
 }
-
-
-def package_of(group: str, version: str) -> str:
-    """The Go package, in OpenAPI spelling, that defines the types of a built-in group."""
-    base = _PACKAGES_BY_GROUP.get(group) or f"io.k8s.api.{group.partition('.')[0]}"
-    return f"{base}.{version}"
 
 
 def compile_schema(

@@ -169,8 +169,10 @@ class WatchStream:
             await self._wait(None if until is None else until - now)
 
     async def _wait(self, seconds: float | None) -> None:
+        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with an event.
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
         except TimeoutError:
             return
 

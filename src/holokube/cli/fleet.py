@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from holokube.cli.one_node_options import OneNode, one_node_options
 from holokube.cli.settings import Settings, cluster_options, common_options
 
 
@@ -48,8 +49,9 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 @click.option(
     "--identity", default="", metavar="NAME",
     help="Holder of the leases, unique in the cluster. One that survives a restart, such as the name of a "
-    "StatefulSet's pod, goes on with its leases at once. Random unless told.",
+    "StatefulSet's pod, goes on with its leases at once. Random unless told; of --node-name, the node's name.",
 )  # fmt: skip
+@one_node_options
 @click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random unless told.")
 @click.option(
     "--metrics-address", default="0", show_default=True, metavar="HOST:PORT",
@@ -82,6 +84,7 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 @click.pass_obj
 def command(
     settings: Settings,
+    /,
     manage_all_nodes: bool,
     annotation_selector: str,
     label_selector: str,
@@ -102,6 +105,7 @@ def command(
     kubelet_tls_private_key_file: Path | None,
     kubeconfig: str,
     context: str,
+    **one_node: str,
 ) -> int:
     """Run hollow kubelets for nodes of any cluster.
 
@@ -109,6 +113,8 @@ def command(
     through their lives; nothing else in the cluster is touched. Several processes may share a cluster: each speaks
     for the nodes whose leases it holds, and takes over those of one that died. Ctrl-C or SIGTERM gives the leases
     back and ends it, with exit code 0.
+
+    With --node-name it is the kubelet of that node alone, which it registers: so a pod can be a hollow node.
     """
     settings.configure_logging()
     from holokube.cli.fleet_run import FleetPlan, FleetRun
@@ -117,6 +123,6 @@ def command(
         manage_all_nodes, annotation_selector, label_selector, lease_duration_s, profile, shard, register,
         name_prefix, identity, seed, metrics_address, kubeconfig, context,
         stage_files, cluster_stages, kubelet_address, node_ip, kubelet_client_ca_file, kubelet_tls_cert_file,
-        kubelet_tls_private_key_file,
+        kubelet_tls_private_key_file, OneNode(**one_node).flags(),
     )  # fmt: skip
     return FleetRun(plan).run()

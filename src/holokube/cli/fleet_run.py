@@ -6,7 +6,7 @@ import asyncio
 import ctypes
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -29,11 +29,13 @@ from holokube.hollow.fleet import DEFAULT_ANNOTATION_SELECTOR, Fleet, FleetOptio
 from holokube.hollow.kubelet_api.api import KubeletApi
 from holokube.hollow.kubelet_api.server import EndpointOptions, KubeletEndpoint
 from holokube.hollow.kubelet_api.view import KubeletView
+from holokube.hollow.one_node import node_profile
 from holokube.hollow.profile import Profile
 from holokube.hollow.stages.loading import load_stages
 from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial, without_managed_fields
 from holokube.kube.errors import ApiError
 from holokube.kube.names import is_dns1123_subdomain
+from holokube.kube.node_flags import NodeFlags
 from holokube.kube.selectors import LabelSelector, SelectorError
 from holokube.runtime import collector
 from holokube.runtime.app import App
@@ -41,7 +43,7 @@ from holokube.runtime.health import HealthServer
 from holokube.runtime.stop import StopSignal
 
 PROGRESS_EVERY_S = 1.0
-TIDY_EVERY_S = 30.0
+TIDY_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class FleetPlan:
     kubelet_client_ca_file: Path | None = None
     kubelet_cert_file: Path | None = None
     kubelet_key_file: Path | None = None
+    one_node: NodeFlags = field(default_factory=NodeFlags)
+    """The node that this is the kubelet of, if it has a name."""
 
     def endpoint(self) -> EndpointOptions | None:
         """Where kubelets answer, if they do."""
@@ -92,7 +96,7 @@ class FleetPlan:
     def _profile(self) -> Profile:
         """The profile, with nodes that say where their kubelet is to be found."""
         profile, endpoint = choose_profile(self.profile), self.endpoint()
-        nodes = profile.nodes
+        nodes = node_profile(profile.nodes, self.one_node)
         if self.node_ip:
             nodes = msgspec.structs.replace(nodes, node_ip=self.node_ip)
         if endpoint is not None:
@@ -103,7 +107,10 @@ class FleetPlan:
     def options(self) -> FleetOptions:
         """The fleet's own options; UsageError for what makes no sense."""
         annotations = self.annotation_selector
-        if not (self.manage_all_nodes or annotations or self.label_selector):
+        name = self.one_node.name
+        if name:
+            self._check_one_node()
+        elif not (self.manage_all_nodes or annotations or self.label_selector):
             annotations = DEFAULT_ANNOTATION_SELECTOR
         for flag, text in (("annotation", annotations), ("label", self.label_selector)):
             try:
@@ -123,6 +130,8 @@ class FleetPlan:
             manage_all_nodes=self.manage_all_nodes,
             annotation_selector=annotations,
             label_selector=self.label_selector,
+            node_name=name,
+            provider_id=self.one_node.provider_id,
             lease_duration_s=self.lease_duration_s,
             shard=shard,
             shards=shards,
@@ -131,8 +140,29 @@ class FleetPlan:
             cluster_stages=self.cluster_stages,
         )
 
+    def _check_one_node(self) -> None:
+        given = {
+            "--manage-all-nodes": self.manage_all_nodes,
+            "--manage-nodes-with-annotation-selector": self.annotation_selector,
+            "--manage-nodes-with-label-selector": self.label_selector,
+            "--register": self.register,
+            "--shard": self.shard,
+        }
+        for option in (option for option, value in given.items() if value):
+            raise UsageError(
+                f"--node-name and {option} do not go together: it names the only node there is",
+                hint="Leave one of them out.",
+            )
+        if problems := is_dns1123_subdomain(self.one_node.name):
+            raise UsageError(
+                f"--node-name {self.one_node.name!r} is no name of a node: {problems[0]}",
+                hint="In a pod, write --node-name=$(NODE_NAME), with the pod's name in that variable.",
+            )
+
     def names(self, options: FleetOptions) -> list[str]:
         """The nodes to register: each shard registers its own share."""
+        if options.node_name:
+            return [options.node_name]
         digits = len(str(max(0, self.register - 1)))
         names = [f"{self.name_prefix}{number:0{digits}d}" for number in range(self.register)]
         problems = is_dns1123_subdomain(names[0]) if names else []
@@ -192,7 +222,9 @@ class FleetRun:
         http = HttpTransport(clock, access)
         async with Client(http) as client:
             await self._greet(client, access)
-            fleet = make_fleet(clock, access, http, options, rng=rng, identity=self._plan.identity)
+            # The lease of a kubelet is held by its node.
+            identity = self._plan.identity or options.node_name
+            fleet = make_fleet(clock, access, http, options, rng=rng, identity=identity)
             app = App(clock)
             app.metrics.registry.register(FleetCollector(fleet))
             server = None

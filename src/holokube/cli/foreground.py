@@ -48,6 +48,9 @@ class Plan:
     profile: str = "kubelet"
     zones: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
+    policy: str = "none"
+    policy_flags: str = ""
+    node_groups: str = ""
 
 
 class Foreground:
@@ -177,13 +180,15 @@ class Foreground:
 
 def _living_options(plan: Plan) -> LivingOptions:
     """What runs beside the server; imported here, for a server alone does without."""
+    from holokube.cli.policy_option import choose_policy
     from holokube.cli.profile_option import choose_profile
     from holokube.cluster.components import Part
     from holokube.cluster.living import LivingOptions
 
     return LivingOptions(
-        parts=frozenset(map(Part, plan.components)), profile=choose_profile(plan.profile), zones=plan.zones
-    )
+        parts=frozenset(map(Part, plan.components)), profile=choose_profile(plan.profile), zones=plan.zones,
+        policy=choose_policy(plan.policy, plan.policy_flags, plan.node_groups),
+    )  # fmt: skip
 
 
 def _living_cluster(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from holokube.cli.policy_option import POLICIES
 from holokube.cli.settings import Settings, common_options
 
 _COMPONENTS = ("scheduler", "controllers", "fleet")
@@ -41,6 +42,20 @@ def _components(_context: click.Context, _parameter: click.Parameter, value: str
     "--components", default="all", show_default=True, metavar="LIST", callback=_components,
     help="What runs besides the API server: some of scheduler,controllers,fleet, or none, to put another in its "
     "place.",
+)  # fmt: skip
+@click.option(
+    "--policy", type=click.Choice(POLICIES), default="none", show_default=True,
+    help="Who decides how many nodes there are.",
+)  # fmt: skip
+@click.option(
+    "--policy-flags", default="", metavar="FLAGS",
+    help='Flags of the policy with upstream\'s names, as one text: "--expander=price --scan-interval=2s".',
+)  # fmt: skip
+@click.option(
+    "--node-groups", default="", metavar="FILE",
+    help="Node templates of cluster-autoscaler's groups, in the form of the kwok provider: Nodes with annotations "
+    "cluster-autoscaler.kwok.nodegroup/*, or what `kubectl get nodes -o yaml` printed. Unless told: small, medium and "
+    "large.",
 )  # fmt: skip
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
@@ -81,6 +96,9 @@ def command(
     zones: tuple[str, ...],
     profile: str,
     components: tuple[str, ...],
+    policy: str,
+    policy_flags: str,
+    node_groups: str,
     host: str,
     port: int | None,
     kubeconfig_out: Path | None,
@@ -103,7 +121,13 @@ def command(
             f"--nodes {nodes} needs the component fleet, for nobody else would make them Ready; "
             "add it to --components, or leave --nodes out"
         )
+    if policy != "none" and "fleet" not in components:
+        raise click.UsageError(
+            f"--policy {policy} needs the component fleet, for nobody else would make its nodes Ready; "
+            "add it to --components"
+        )
     plan = Plan(
-        host, port, kubeconfig_out, data_dir, snapshot, seed, metrics_address, nodes, profile, zones, components
-    )
+        host, port, kubeconfig_out, data_dir, snapshot, seed, metrics_address, nodes, profile, zones, components,
+        policy, policy_flags, node_groups,
+    )  # fmt: skip
     return Foreground(plan, settings).run()

@@ -122,7 +122,9 @@ class FaultyTransport:
             while True:
                 left_s = None if ends_at is None else max(0.0, ends_at - self._clock.monotonic())
                 try:
-                    event = await asyncio.wait_for(anext(stream), left_s)
+                    # Not wait_for: on Python 3.11 it loses a cancellation that comes together with an event.
+                    async with asyncio.timeout(left_s):
+                        event = await anext(stream)
                 except StopAsyncIteration:
                     return
                 except TimeoutError:

@@ -17,6 +17,7 @@ from holokube.client.client import Client
 from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import NODES, PODS, STORAGE_CLASSES
 from holokube.cluster.components import CONTROLLERS, PARTS, Part
+from holokube.cluster.policy import Policy, Site
 from holokube.hollow.fleet import Fleet, FleetOptions
 from holokube.hollow.kubelet_api.api import KubeletApi
 from holokube.hollow.kubelet_api.embedded import attach
@@ -51,6 +52,8 @@ class LivingOptions:
     zones: tuple[str, ...] = ()
     """In which ``scale_nodes`` puts nodes, in turn."""
     lease_duration_s: int = 40
+    policy: Policy | None = None
+    """Who decides how many nodes there are; nobody unless told."""
     root_ca: str = ""
     """The certificate that pods find in ``kube-root-ca.crt``, as PEM text."""
 
@@ -115,6 +118,11 @@ class LivingCluster:
         if Part.FLEET in parts:
             self.fleet = self._fleet()
             components.append(self.fleet)
+        if self.options.policy is not None:
+            site = Site(
+                self._clock, self._connect, self.informers, self._recorder, self._rng.fork("policy"), self.app.metrics
+            )
+            components.extend(self.options.policy.build(site))
         return components
 
     def _controllers(self) -> list[Component]:

@@ -50,11 +50,15 @@ WATCH_BACKOFF = BackoffPolicy(max_s=4.0)
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """Which nodes, and how; one of the three ways to choose nodes is obligatory."""
+    """Which nodes, and how; one of the ways to choose nodes is obligatory."""
 
     manage_all_nodes: bool = False
     annotation_selector: str = ""
     label_selector: str = ""
+    node_name: str = ""
+    """One node alone: then nothing else is listed or watched, as a real kubelet does."""
+    provider_id: str = ""
+    """``spec.providerID`` of that node, if the fleet registers it."""
     lease_duration_s: int = 40
     """0 switches leases off: then every node that matches is ours, and only its status beats."""
     shard: int = 0
@@ -70,6 +74,13 @@ class FleetOptions:
 
     def __post_init__(self) -> None:
         chosen = bool(self.annotation_selector or self.label_selector)
+        if self.node_name:
+            if chosen or self.manage_all_nodes or self.shards != 1:
+                raise UsageError(
+                    f"a fleet for the node {self.node_name} alone takes no selector and has no shards",
+                    hint="Leave out either the node's name or all other ways to choose nodes.",
+                )
+            return
         if self.manage_all_nodes == chosen:
             raise UsageError(
                 "a fleet needs either all nodes or a selector, not "
@@ -116,12 +127,14 @@ class Fleet:
         self._labels = LabelSelector.parse(options.label_selector)
         self._own: list[Informer] = []
         self._nodes = nodes or self._own_informer(
-            Informer(clock, client, NODES, label_selector=options.label_selector, rng=rng.fork("nodes"), transform=keep,
-                     backoff=WATCH_BACKOFF)
+            Informer(clock, client, NODES, label_selector=options.label_selector,
+                     field_selector=f"metadata.name={options.node_name}" if options.node_name else "",
+                     rng=rng.fork("nodes"), transform=keep, backoff=WATCH_BACKOFF)
         )
         self._pods = pods or self._own_informer(
-            Informer(clock, client, PODS, field_selector="spec.nodeName!=", rng=rng.fork("pods"), transform=keep,
-                     backoff=WATCH_BACKOFF)
+            Informer(clock, client, PODS,
+                     field_selector=f"spec.nodeName={options.node_name}" if options.node_name else "spec.nodeName!=",
+                     rng=rng.fork("pods"), transform=keep, backoff=WATCH_BACKOFF)
         )
         self._pods.add_index(f"node/{self.identity}", _node_of)
         draw = KeyedDraws(f"{rng.seed}")
@@ -208,7 +221,7 @@ class Fleet:
         assert self.leases is not None
         while not stop.is_set():
             try:
-                await self.leases.read_all()
+                await self.leases.read_all(only=self._options.node_name)
                 return True
             except (ApiError, TransportError) as error:
                 self._log.warning("Leases cannot be listed, trying again", error=str(error))
@@ -228,7 +241,8 @@ class Fleet:
 
         async def work() -> None:
             while waiting:
-                node = registration(waiting.pop(), self._options.profile.nodes)
+                options = self._options
+                node = registration(waiting.pop(), options.profile.nodes, provider_id=options.provider_id)
                 self._mark_as_ours(node)
                 with suppress(AlreadyExists):
                     await self._client.create(NODES, node)
@@ -304,9 +318,11 @@ class Fleet:
     # What the watches say
 
     def _matches(self, node: JsonObject) -> bool:
+        meta = node["metadata"]
+        if self._options.node_name:
+            return bool(meta["name"] == self._options.node_name)
         if self._options.manage_all_nodes:
             return True
-        meta = node["metadata"]
         if not self._labels.matches(meta.get("labels")):
             return False
         return not self._options.annotation_selector or self._annotations.matches(meta.get("annotations"))

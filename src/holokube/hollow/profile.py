@@ -10,6 +10,7 @@ import msgspec
 from holokube.base.errors import UsageError
 from holokube.hollow.draws import Draw, exponential
 from holokube.hollow.usage import DEFAULT_USAGE, UsageProfile
+from holokube.kube.node_flags import DEFAULT_CAPACITY
 from holokube.kube.timeformat import parse_duration
 
 
@@ -135,9 +136,7 @@ POD_PROFILES = {"fast": FAST, "kubelet": KUBELET}
 class NodeProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What nodes are, where their Node object does not say."""
 
-    capacity: dict[str, str] = msgspec.field(
-        default_factory=lambda: {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "200Gi", "pods": "110"}
-    )
+    capacity: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_CAPACITY))
     allocatable: dict[str, str] = msgspec.field(default_factory=dict)
     """Empty means all of the capacity."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)

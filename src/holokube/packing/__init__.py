@@ -6,7 +6,8 @@ Start reading in ``state.py``. ``podclass.py`` says what makes pods alike, ``fil
 
 from holokube.packing.errors import PackingError, StaleClassError
 from holokube.packing.feasibility import Diagnosis
+from holokube.packing.placed import PlacedPod
 from holokube.packing.podclass import PodClass
-from holokube.packing.state import ClusterState, PlacedPod
+from holokube.packing.state import ClusterState
 
 __all__ = ["ClusterState", "Diagnosis", "PackingError", "PlacedPod", "PodClass", "StaleClassError"]

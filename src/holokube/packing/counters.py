@@ -217,19 +217,15 @@ class CounterTable:
 
     # Pods
 
-    def add_pods(self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int) -> None:
-        """A pod came to a node."""
-        self._change(cls, namespace, labels, terminating, row, 1)
-
-    def remove_pods(
-        self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int
+    def change_pods(
+        self,
+        cls: PodClass,
+        namespace: str,
+        labels: Mapping[str, str],
+        terminating: bool,
+        pods_on_rows: Mapping[int, int],
     ) -> None:
-        """A pod left a node."""
-        self._change(cls, namespace, labels, terminating, row, -1)
-
-    def _change(
-        self, cls: PodClass, namespace: str, labels: Mapping[str, str], terminating: bool, row: int, pods: int
-    ) -> None:
+        """Pods that are alike came to nodes, or (fewer than none) left them; how many is given by row."""
         key = (namespace, frozenset(labels.items()))
         label_set = self._label_sets.get(key)
         if label_set is None:
@@ -237,21 +233,25 @@ class CounterTable:
         for counter in self._counters_of(label_set):
             assert counter.matcher is not None, "only holders have no matcher"
             if not terminating or counter.matcher.counts_terminating:
-                counter.add(row, pods)
+                for row, pods in pods_on_rows.items():
+                    counter.add(row, pods)
         rows = label_set.terminating_rows if terminating else label_set.rows
-        left = rows.get(row, 0) + pods
-        if left:
-            rows[row] = left
-        else:
-            del rows[row]
-            if not label_set.rows and not label_set.terminating_rows:
-                del self._label_sets[key]
+        for row, pods in pods_on_rows.items():
+            left = rows.get(row, 0) + pods
+            if left:
+                rows[row] = left
+            else:
+                del rows[row]
+        if not label_set.rows and not label_set.terminating_rows:
+            del self._label_sets[key]
         for term in cls.anti_affinity:
-            if self._change_holder(self._holders, term, term, row, pods):
-                self.holders_epoch += 1
+            for row, pods in pods_on_rows.items():
+                if self._change_holder(self._holders, term, term, row, pods):
+                    self.holders_epoch += 1
         for pull in cls.pulls:
-            if self._change_holder(self._pulls, pull, pull[0], row, pods):
-                self._pulls_on.clear()
+            for row, pods in pods_on_rows.items():
+                if self._change_holder(self._pulls, pull, pull[0], row, pods):
+                    self._pulls_on.clear()
 
     def _counters_of(self, label_set: LabelSet) -> list[Counter]:
         if label_set.counters_at != self._epoch:

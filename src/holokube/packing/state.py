@@ -14,9 +14,9 @@ counts and cheap experiments (``fork``, ``rollback``), and no opinion about whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -34,31 +34,13 @@ from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
 from holokube.packing.filters import DEFAULT_FILTERS, Filter
 from holokube.packing.journal import Journal
 from holokube.packing.nodes import NodeTable, is_same_to_pods
+from holokube.packing.placed import PlacedPod
 from holokube.packing.podclass import PodClass, requests_nonzero_of, requests_of
 from holokube.packing.ports import PortUsage
 from holokube.packing.volumes import KINDS, VolumeCatalog, VolumePlan, VolumeUsage
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _FINISHED: Final = ("Succeeded", "Failed")
-
-
-@dataclass(slots=True, eq=False)
-class PlacedPod:
-    """A pod that is on a node, or will be once its node is known."""
-
-    key: str
-    """``namespace/name``, or what ``place`` made up."""
-    cls: PodClass
-    node_name: str
-    namespace: str
-    labels: Mapping[str, str]
-    requests: ResourceVector
-    requests_nonzero: tuple[int, int]
-    is_terminating: bool
-    pod: JsonObject | None
-    """The object, unless the pod exists only as a placement of its class."""
-    number: int = 0
-    """Pods that came later have larger numbers, whatever was undone in between."""
 
 
 class ClusterState:
@@ -189,6 +171,9 @@ class ClusterState:
 
     def place(self, cls: PodClass, row: int, key: str = "") -> str:
         """Put a pod of a class on a row, whether it fits or not; returns the key to remove it by."""
+        return self._place(cls, row, key, 1)
+
+    def _place(self, cls: PodClass, row: int, key: str, count: int) -> str:
         self._check(cls)
         if not key:
             self._placements += 1
@@ -200,12 +185,59 @@ class ClusterState:
         if cls.sizes is not None:
             requests, requests_nonzero = self._size_on(cls.sizes, row)
         self._insert(PlacedPod(
-            key, cls, node_name, cls.namespace, cls.labels, requests, requests_nonzero, False, None
+            key, cls, node_name, cls.namespace, cls.labels, requests, requests_nonzero, False, None, count=count
         ))  # fmt: skip
         return key
 
+    def place_many(self, cls: PodClass, row: int, count: int, key: str = "") -> str:
+        """Put several pods of a class on a row at the cost of one; returns the key to remove all of them by."""
+        if count < 1:
+            raise PackingError(f"cannot place {count} pods", hint="Place at least one.")
+        return self._place(cls, row, key, count)
+
+    def assume_pods(
+        self,
+        cls: PodClass,
+        rows: Sequence[int],
+        pods: Sequence[JsonObject],
+        keys: Sequence[str],
+        numbers: Sequence[int] = (),
+    ) -> None:
+        """Put pending pods of one class each on a row of its own, under keys of the caller's choice.
+
+        Many at once cost little more than one. Their objects are kept. All of them have the same labels, and all or
+        none are on their way out. ``numbers`` are for those who reserved some: they tell who came before whom.
+        """
+        self._check(cls)
+        names = [self._checked_name(row) for row in rows]
+        if len(set(keys)) < len(keys) or any(key in self._pods for key in keys):
+            raise PackingError("two pods of the same key", hint="Give every pod a key of its own.")
+        if not numbers:
+            first = self.reserve_numbers(len(pods))
+            numbers = range(first, first + len(pods))
+        metadata = pods[0]["metadata"]
+        labels, is_terminating = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
+        alike = [
+            PlacedPod(
+                key, cls, name, cls.namespace, labels, cls.requests, cls.requests_nonzero, is_terminating, pod, number
+            )
+            for key, name, pod, number in zip(keys, names, pods, numbers, strict=True)
+        ]
+        if cls.sizes is None:
+            self._insert_all(alike)
+            return
+        for placed, row in zip(alike, rows, strict=True):
+            placed.requests, placed.requests_nonzero = self._size_on(cls.sizes, row)
+            self._insert(placed)
+
+    def reserve_numbers(self, count: int) -> int:
+        """The first of so many numbers for pods that are noted later than they came."""
+        first = self._last_number + 1
+        self._last_number += count
+        return first
+
     def remove_pod(self, key: str) -> None:
-        """Take a pod away, by ``namespace/name`` or what ``place`` returned."""
+        """Take a pod away, by ``namespace/name`` or what ``place`` or ``place_many`` returned."""
         placed = self._pods.get(key)
         if placed is None:
             raise PackingError(f'there is no pod "{key}" in the state', hint="Only pods with a node are known.")
@@ -265,23 +297,67 @@ class ClusterState:
             self._occupy(placed, row, -1)
         self._note(self._insert, placed)
 
-    def _occupy(self, placed: PlacedPod, row: int, pods: int) -> None:
-        """A pod takes its room on a node (1), or gives it back (-1)."""
+    def _insert_all(self, alike: list[PlacedPod]) -> None:
+        """Take in pods that differ in nothing but their keys and nodes."""
+        pods, pods_on = self._pods, self._pods_on
+        for placed in alike:
+            pods[placed.key] = placed
+            neighbours = pods_on.get(placed.node_name)
+            if neighbours is None:
+                neighbours = pods_on[placed.node_name] = {}
+            neighbours[placed.key] = placed
+        self._occupy_all(alike, 1)
+        self._note(self._delete_all, alike)
+
+    def _delete_all(self, alike: list[PlacedPod]) -> None:
+        pods, pods_on = self._pods, self._pods_on
+        for placed in alike:
+            del pods[placed.key]
+            neighbours = pods_on[placed.node_name]
+            del neighbours[placed.key]
+            if not neighbours:
+                del pods_on[placed.node_name]
+        self._occupy_all(alike, -1)
+        self._note(self._insert_all, alike)
+
+    def _occupy_all(self, alike: list[PlacedPod], sign: int) -> None:
+        row_of = self.nodes.row_of
+        counts = Counter([row_of[placed.node_name] for placed in alike if placed.node_name in row_of])
+        if len(counts) == 1:
+            for row, pods in counts.items():
+                self._occupy(alike[0], row, sign * pods)
+        elif counts:
+            self._occupy_rows(alike[0], {row: sign * pods for row, pods in counts.items()})
+
+    def _occupy(self, placed: PlacedPod, row: int, times: int) -> None:
+        """A pod takes its room on a node (1), or gives it back (-1); or several that are alike do."""
         cls, nodes = placed.cls, self.nodes
         columns, amounts = self._arrays(placed.requests)
         cpu, memory = placed.requests_nonzero
-        if pods > 0:
-            nodes.used[row, columns] += amounts
-        else:
-            nodes.used[row, columns] -= amounts
+        pods = times * placed.count
+        nodes.used[row, columns] += amounts if pods == 1 else pods * amounts
         nodes.used_nonzero[row, 0] += pods * cpu
         nodes.used_nonzero[row, 1] += pods * memory
         if cls.ports:
             self.ports.add(row, cls.ports, pods)
         self.volume_usage.add(cls, row, pods)
-        change = self.counters.add_pods if pods > 0 else self.counters.remove_pods
-        change(cls, placed.namespace, placed.labels, placed.is_terminating, row)
+        self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, {row: pods})
         self.usage_journal.append(row)
+
+    def _occupy_rows(self, placed: PlacedPod, pods_on_rows: Mapping[int, int]) -> None:
+        """The same for pods that are alike on several nodes at once; the pods of each are given by its row."""
+        cls, nodes = placed.cls, self.nodes
+        columns, amounts = self._arrays(placed.requests)
+        rows = np.fromiter(pods_on_rows, dtype=np.intp, count=len(pods_on_rows))
+        pods = np.fromiter(pods_on_rows.values(), dtype=np.int64, count=len(pods_on_rows))[:, np.newaxis]
+        nodes.used[rows[:, np.newaxis], columns] += pods * amounts
+        nodes.used_nonzero[rows] += pods * np.array(placed.requests_nonzero, dtype=np.int64)
+        for row, count in pods_on_rows.items():
+            if cls.ports:
+                self.ports.add(row, cls.ports, count)
+            self.volume_usage.add(cls, row, count)
+            self.usage_journal.append(row)
+        self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, pods_on_rows)
 
     # Other objects
 
@@ -348,11 +424,14 @@ class ClusterState:
 
     def allocatable(self, resource: str) -> IntArray:
         """What each row offers of a resource, in milli-units."""
-        return self.nodes.allocatable[:, self.nodes.resource_column(resource)]
+        # Asking for a resource that no node has makes its column, in another array.
+        column = self.nodes.resource_column(resource)
+        return self.nodes.allocatable[:, column]
 
     def used(self, resource: str) -> IntArray:
         """What pods take of a resource on each row, in milli-units."""
-        return self.nodes.used[:, self.nodes.resource_column(resource)]
+        column = self.nodes.resource_column(resource)
+        return self.nodes.used[:, column]
 
     def room(self, cls: PodClass) -> IntArray:
         """How many pods of a class each row has resources for, whatever else may stand against them."""

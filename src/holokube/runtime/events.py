@@ -110,17 +110,18 @@ class EventRecorder:
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Something happened to ``obj``, an object or a reference to one. Never blocks, never raises."""
-        try:
-            event = self._make(obj, type, reason, message, action, related, annotations)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
-            return
+        # Looked at first: a burst that is far too large should not cost what it would cost to write it.
         if len(self._queue) >= self._max_queued:
             self._dropped("queue_full")
             # Once per burst: a line for each would bury everything else, and the metric counts them all.
             if not self._is_overflowing:
                 self._is_overflowing = True
                 self._log.warning("Too many events are queued, some are dropped", queued=len(self._queue))
+            return
+        try:
+            event = self._make(obj, type, reason, message, action, related, annotations)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
             return
         if len(self._queue) < self._max_queued // 2:
             self._is_overflowing = False
@@ -257,7 +258,7 @@ class EventRecorder:
             if related is not None:
                 event["related"] = object_reference(related)
             return event
-        stamp = format_time(self._clock.now())
+        stamp = format_time(self._clock.time())
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host

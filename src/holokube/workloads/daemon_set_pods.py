@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from holokube.kube.affinity import RequiredNodeAffinity
+from holokube.kube.daemons import with_daemon_tolerations
 from holokube.kube.taints import find_untolerated, taints_of, tolerations_of
 from holokube.kube.types import JsonObject
 from holokube.workloads.controller_history import REVISION_HASH
@@ -15,16 +16,6 @@ from holokube.workloads.pod_control import pod_from_template
 DAEMON_NODE_INDEX = "daemon-node"
 TEMPLATE_GENERATION = "pod-template-generation"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
-# Daemons stay on nodes with problems: they may be what repairs them.
-_TOLERATED = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-_TOLERATED_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
 
 
 def template_generation(daemon_set: Mapping[str, Any]) -> str:
@@ -50,7 +41,7 @@ def daemon_pod(daemon_set: JsonObject, node: str, digest: str) -> JsonObject:
         labels[TEMPLATE_GENERATION] = generation
     labels[REVISION_HASH] = digest
     pod["metadata"]["labels"] = labels
-    pod["spec"] = _with_tolerations(template.get("spec") or {})
+    pod["spec"] = with_daemon_tolerations(template.get("spec") or {})
     affinity = dict(pod["spec"].get("affinity") or {})
     on_node = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity["nodeAffinity"] = {
@@ -86,26 +77,6 @@ def daemon_node_index(pod: JsonObject) -> list[str]:
     return [node] if node else []
 
 
-def _with_tolerations(spec: JsonObject) -> JsonObject:
-    wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
-    tolerations = list(spec.get("tolerations") or ())
-    for key, effect in wanted:
-        toleration = {"key": key, "operator": "Exists", "effect": effect}
-        same = [i for i, t in enumerate(tolerations) if _is_same_kind(t, toleration)]
-        if same:
-            tolerations[same[0]] = toleration
-        else:
-            tolerations.append(toleration)
-    return {**spec, "tolerations": tolerations}
-
-
-def _is_same_kind(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    return all(
-        (left.get(name) or default) == (right.get(name) or default)
-        for name, default in (("key", ""), ("operator", "Equal"), ("effect", ""), ("value", ""))
-    )
-
-
 class Eligibility:
     """Answers, for one state of a DaemonSet's template, which nodes it may run on.
 
@@ -116,7 +87,7 @@ class Eligibility:
     def __init__(self, daemon_set: JsonObject) -> None:
         spec = daemon_set["spec"]["template"].get("spec") or {}
         self._node_name = str(spec.get("nodeName") or "")
-        pod = {"spec": _with_tolerations(spec)}
+        pod = {"spec": with_daemon_tolerations(spec)}
         self._affinity = RequiredNodeAffinity.of_pod(pod)
         self._tolerations = tolerations_of(pod)
         self._known: dict[str, tuple[Any, Any, tuple[bool, bool]]] = {}

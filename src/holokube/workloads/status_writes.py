@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holokube.client.client import Client
 from holokube.client.resources import Resource
-from holokube.kube.errors import Conflict
+from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.types import JsonObject
 
 
@@ -19,6 +19,9 @@ async def write_status(client: Client, resource: Resource, obj: JsonObject, stat
     meta = obj["metadata"]
     try:
         return await client.update_status(resource, {**obj, "status": status}, meta.get("namespace"))
+    except NotFound:
+        # It is gone, as the watch will say: there is nobody left to tell.
+        return obj
     except Conflict:
         fresh = await client.get(resource, meta["name"], meta.get("namespace"))
         if fresh["metadata"]["uid"] != meta["uid"]:

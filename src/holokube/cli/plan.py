@@ -1,0 +1,118 @@
+"""``holokube plan``: what an autoscaler would do to a cluster, and why, without touching it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holokube.cli.settings import Settings, common_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Policy -> its module, which has a function ``plan(Request) -> Answer``.
+POLICIES: Mapping[str, str] = {
+    "cluster-autoscaler": "holokube.cli.plan_cluster_autoscaler",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be planned, and how."""
+
+    files: tuple[str, ...]
+    """Files and folders, ``-`` for standard input."""
+    templates: tuple[str, ...]
+    flags: tuple[str, ...]
+    """The policy's own flags."""
+    seed: str
+    node_order: str | None
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a policy would do."""
+
+    values: dict[str, Any]
+    """For ``-o json`` and ``-o yaml``."""
+    show: Callable[[Console], None]
+    """For people."""
+
+
+@click.command(
+    "plan", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": True},
+)
+@click.option(
+    "-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
+    help="A snapshot, the output of `kubectl get nodes,pods,... -A -o json|yaml`, manifests, or a scenario; a folder "
+    "stands for all .json and .yaml files in it, - for standard input. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--policy", type=click.Choice(sorted(POLICIES)), default="cluster-autoscaler", show_default=True,
+    help="Who plans.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
+    help="How to print it; json and yaml have every reason in them.",
+)  # fmt: skip
+@click.option(
+    "--templates", multiple=True, metavar="FILE",
+    help="Nodes of further groups, as the kwok provider takes them: one Node, a List, or several documents, with "
+    "annotations cluster-autoscaler.kwok.nodegroup/{name,min-count,max-count,price-per-hour}. May be repeated.",
+)  # fmt: skip
+@click.option(
+    "--wait/--no-wait", "waits", default=True,
+    help="Whether to wait until nodes that nobody needs may go, or to plan this moment only.",
+)  # fmt: skip
+@click.option("--seed", default="0", show_default=True, metavar="SEED", help="Seed of choices between equals.")
+@click.option(
+    "--node-order", default=None, metavar="SEED",
+    help="Try nodes for pods in a random order with this seed, as the real autoscaler does; in the order of the file "
+    "unless told. Plans that differ show what is chance.",
+)  # fmt: skip
+@click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- POLICY FLAGS]")
+@common_options
+@click.pass_obj
+def command(
+    settings: Settings,
+    files: tuple[str, ...],
+    policy: str,
+    output: str,
+    templates: tuple[str, ...],
+    waits: bool,
+    seed: str,
+    node_order: str | None,
+    flags: tuple[str, ...],
+) -> None:
+    """Show what an autoscaler would do to a cluster, and why.
+
+    The real loop runs on a copy of what the files hold, on virtual time; nothing outside is touched. The policy's own
+    flags may follow, with their usual names and defaults: --expander=price, --nodes=1:10:default-pool,
+    --scale-down-utilization-threshold=0.6.
+
+    A scenario (an object with nodeGroups) is played as it says; its answer is one entry per loop.
+    """
+    settings.configure_logging()
+    request = Request(
+        files, templates, tuple(flag for flag in flags if flag != "--"), seed, node_order, waits)
+    answer: Answer = importlib.import_module(POLICIES[policy]).plan(request)
+    if output == "json":
+        import orjson
+
+        sys.stdout.buffer.write(orjson.dumps(answer.values, option=orjson.OPT_INDENT_2) + b"\n")
+    elif output == "yaml":
+        from holokube.cli.list_file import to_yaml
+
+        sys.stdout.buffer.write(to_yaml(answer.values))
+    else:
+        from rich.console import Console
+
+        # Whoever reads the output from a pipe wants whole lines.
+        width = None if sys.stdout.isatty() else 240
+        answer.show(Console(no_color=not settings.colors_stdout(), highlight=False, width=width))

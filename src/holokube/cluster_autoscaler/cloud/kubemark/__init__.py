@@ -1,0 +1,1 @@
+"""Hollow nodes as pods of another cluster: the kubemark provider."""

@@ -1,0 +1,1 @@
+"""Which of several ways to enlarge the cluster is taken: one strategy per file, run one after the other."""

@@ -1,0 +1,196 @@
+"""Where many pods would go: first where they went last time, then wherever there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from holokube.cluster_autoscaler.objects import priority_of
+from holokube.cluster_autoscaler.placing import Placing
+from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
+from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
+from holokube.kube.types import JsonObject
+from holokube.packing import PodClass
+
+MOST_KINDS_PER_CONTROLLER: Final = 10
+
+
+class Status(NamedTuple):
+    """A pod that found a place."""
+
+    pod: JsonObject
+    node_name: str
+
+
+class Hints:
+    """Where pods went, by what they are remembered by. What was not used for a whole round is forgotten."""
+
+    def __init__(self) -> None:
+        self._current: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def get(self, key: str) -> str | None:
+        """The node a pod went to."""
+        return self._current.get(key) or self._old.get(key)
+
+    def set(self, key: str, node_name: str) -> None:
+        """Remember where a pod went."""
+        self._current[key] = node_name
+
+    def drop_old(self) -> None:
+        """Begin a new round."""
+        self._old, self._current = self._current, {}
+
+    def __bool__(self) -> bool:
+        return bool(self._current or self._old)
+
+
+class HopelessPods:
+    """Kinds of pods, by controller, for which there was no place: pods like them need not be tried.
+
+    Of a controller whose pods are all different, only so many kinds are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._by_controller: dict[str, set[PodKind]] = {}
+        self._overflowing: set[str] = set()
+
+    def is_like_one(self, facts: PodFacts) -> bool:
+        """Whether a pod like this one found no place."""
+        if facts.controller is None:
+            return False
+        hopeless = self._by_controller.get(facts.controller)
+        return hopeless is not None and facts.kind in hopeless
+
+    def add(self, facts: PodFacts) -> None:
+        """There was no place for this one."""
+        if facts.controller is None or facts.is_daemon:
+            return
+        hopeless = self._by_controller.setdefault(facts.controller, set())
+        if len(hopeless) >= MOST_KINDS_PER_CONTROLLER:
+            self._overflowing.add(facts.controller)
+        else:
+            hopeless.add(facts.kind)
+
+    @property
+    def overflowing_controllers(self) -> int:
+        """How many controllers have more kinds of hopeless pods than are remembered."""
+        return len(self._overflowing)
+
+
+class HintingSimulator:
+    """See the module. Placements stay in the snapshot; fork it first if they must not."""
+
+    def __init__(self) -> None:
+        self.hints = Hints()
+
+    def schedule(
+        self,
+        snapshot: ClusterSnapshot,
+        pods: Sequence[JsonObject],
+        *,
+        allowed: Callable[[str], bool] | None = None,
+        break_on_failure: bool = False,
+    ) -> tuple[list[Status], int]:
+        """Put pods on nodes, higher priorities first; those that found a place, and how many controllers overflow.
+
+        With ``break_on_failure`` the rest of a priority is not tried once a pod of it has found no place.
+        """
+        return self.schedule_known(
+            snapshot, list(map(snapshot.kinds.facts_of, pods)), allowed=allowed, break_on_failure=break_on_failure
+        )
+
+    def schedule_known(
+        self,
+        snapshot: ClusterSnapshot,
+        known: list[PodFacts],
+        *,
+        allowed: Callable[[str], bool] | None = None,
+        break_on_failure: bool = False,
+    ) -> tuple[list[Status], int]:
+        """The same for pods about which the snapshot's ``kinds`` know already."""
+        hopeless = HopelessPods()
+        statuses: list[Status] = []
+        placing = Placing(snapshot, _Classes(snapshot, known).of, allowed)
+        for group in _known_by_priority(known):
+            left = self._schedule_by_hints(placing, group, statuses)
+            self._schedule_anywhere(placing, left, hopeless, break_on_failure, statuses)
+        placing.finish()
+        return statuses, hopeless.overflowing_controllers
+
+    def drop_old_hints(self) -> None:
+        """Forget the hints that were not used since this was last called."""
+        self.hints.drop_old()
+
+    def _schedule_by_hints(
+        self, placing: Placing, pods: Sequence[PodFacts], statuses: list[Status]
+    ) -> Sequence[PodFacts]:
+        if not self.hints:
+            return pods
+        left = []
+        for facts in pods:
+            node_name = self.hints.get(facts.identity)
+            if node_name is not None and placing.put_on(facts, node_name):
+                self.hints.set(facts.identity, node_name)
+                statuses.append(Status(facts.pod, node_name))
+            else:
+                left.append(facts)
+        return left
+
+    def _schedule_anywhere(
+        self,
+        placing: Placing,
+        pods: Sequence[PodFacts],
+        hopeless: HopelessPods,
+        break_on_failure: bool,
+        statuses: list[Status],
+    ) -> None:
+        for facts in pods:
+            node_name = None
+            if not hopeless.is_like_one(facts):
+                node_name = placing.put_anywhere(facts)
+                if node_name is None:
+                    hopeless.add(facts)
+            if node_name is not None:
+                self.hints.set(facts.identity, node_name)
+                statuses.append(Status(facts.pod, node_name))
+            elif break_on_failure:
+                return
+
+
+class _Classes:
+    """The classes of pods, all valid at the same time: a later pod's selectors may part earlier pods."""
+
+    def __init__(self, snapshot: ClusterSnapshot, pods: Sequence[PodFacts]) -> None:
+        self._snapshot = snapshot
+        first = {facts.kind: facts.pod for facts in pods}
+        while True:
+            classes = {kind: snapshot.class_of(pod) for kind, pod in first.items()}
+            if not any(cls.is_stale for cls in classes.values()):
+                break
+        self._by_kind = {kind: cls for kind, cls in classes.items() if not kind.has_own_claims}
+
+    def of(self, facts: PodFacts) -> PodClass:
+        """The class of a pod."""
+        return self._by_kind.get(facts.kind) or self._snapshot.class_of(facts.pod)
+
+
+def by_priority(pods: Sequence[JsonObject]) -> list[list[JsonObject]]:
+    """Pods by their priority, the highest first, each in the order given."""
+    return _grouped(pods, lambda pod: priority_of(pod) or 0)
+
+
+_T = TypeVar("_T")
+
+
+def _grouped(items: Sequence[_T], priority: Callable[[_T], int]) -> list[list[_T]]:
+    groups: dict[int, list[_T]] = {}
+    for item in items:
+        groups.setdefault(priority(item), []).append(item)
+    return [groups[value] for value in sorted(groups, reverse=True)]
+
+
+def _known_by_priority(pods: list[PodFacts]) -> list[list[PodFacts]]:
+    if len({facts.kind.priority or 0 for facts in pods}) <= 1:
+        return [pods]
+    return _grouped(pods, lambda facts: facts.kind.priority or 0)

@@ -1,0 +1,1 @@
+"""One turn of the autoscaler after the other: look, decide, act, tell."""

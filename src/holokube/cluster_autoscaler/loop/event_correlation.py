@@ -1,0 +1,76 @@
+"""How many events are worth writing: of each reason one per object every five minutes, and everything about the whole.
+
+A turn comes every few seconds and often says the same: without this, a pod that cannot be helped would be told so all
+day long. ``--record-duplicated-events`` turns it off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from holokube.base.clock import Clock
+from holokube.base.rng import Rng
+from holokube.client.client import Client
+from holokube.cluster_autoscaler.options import AutoscalerOptions
+from holokube.kube.types import JsonObject
+from holokube.runtime.event_correlator import CountingCorrelator, EventWrite, LruCache
+from holokube.runtime.events import EventRecorder
+from holokube.runtime.metrics import Metrics
+
+COMPONENT = "cluster-autoscaler"
+QUIET_S = 300.0
+CACHE_ENTRIES = 8192
+
+_UNLIMITED = 1 << 30
+
+
+class AutoscalerCorrelator:
+    """Counts and combines as usual, and lets through what has not been said for a while."""
+
+    def __init__(self, clock: Clock, status_map: tuple[str, str]) -> None:
+        """``status_map`` is the namespace and name of the status: on it, every message counts by itself."""
+        self._clock = clock
+        self._status_map = status_map
+        # The event that came has a name that nobody has used yet.
+        self._inner = CountingCorrelator(
+            clock, new_name=lambda event: str(event["metadata"]["name"]), spam_burst=_UNLIMITED)
+        self._said_s: LruCache[Hashable, float] = LruCache(CACHE_ENTRIES)
+
+    def correlate(self, event: JsonObject) -> EventWrite | None:
+        """What to write for an event; None when nothing. What is not written has been counted all the same."""
+        write = self._inner.correlate(event)
+        return write if self._is_news(event) else None
+
+    def renamed(self, key: Hashable, event: JsonObject) -> None:
+        """The first write had to take another name."""
+        self._inner.renamed(key, event)
+
+    def due_at_s(self) -> float | None:
+        """Nothing is ever owed."""
+        return None
+
+    def due(self, *, final: bool = False) -> list[EventWrite]:
+        """Nothing is ever owed."""
+        return self._inner.due(final=final)
+
+    def _is_news(self, event: JsonObject) -> bool:
+        involved = event["involvedObject"]
+        key: Hashable = (event["reason"], involved["kind"], involved.get("namespace"), involved["name"],
+                         involved.get("uid"))
+        if involved["kind"] == "ConfigMap" and (involved.get("namespace"), involved["name"]) == self._status_map:
+            key = event["message"]
+        now_s = self._clock.monotonic()
+        said_s = self._said_s.get(key)
+        if said_s is not None and now_s - said_s < QUIET_S:
+            return False
+        self._said_s.put(key, now_s)
+        return True
+
+
+def event_recorder(clock: Clock, client: Client, options: AutoscalerOptions, rng: Rng,
+                   metrics: Metrics | None = None) -> EventRecorder:
+    """The recorder of the autoscaler; a component of the app."""
+    correlator = None
+    if not options.record_duplicated_events:
+        correlator = AutoscalerCorrelator(clock, (options.namespace, options.status_config_map_name))
+    return EventRecorder(clock, client, COMPONENT, rng=rng, metrics=metrics, correlator=correlator)

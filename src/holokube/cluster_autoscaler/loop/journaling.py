@@ -1,0 +1,116 @@
+"""What of a turn goes into the decision journal: everything that is decided otherwise than the last time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holokube.cluster_autoscaler.journal import Journal
+from holokube.cluster_autoscaler.loop.report import ScaleUpReport, TurnReport
+from holokube.cluster_autoscaler.objects import name_of, pod_key
+from holokube.cluster_autoscaler.scale_down.report import Unremovable
+from holokube.cluster_autoscaler.scale_up.planning import ScaleUpPlan
+
+
+class JournalKeeper:
+    """Writes down decisions. One that is repeated turn after turn is written once."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[tuple[str, str], str] = {}
+        self._seen: set[tuple[str, str]] = set()
+
+    def keep(self, report: TurnReport) -> None:
+        """Write down a turn."""
+        self._seen = set()
+        now_s = report.now_s
+        if report.stopped or report.error is not None:
+            why = [report.stopped] if report.stopped else []
+            if report.error is not None:
+                why.append(f"{report.error.kind.value}: {report.error.message}")
+            self._note(now_s, "turn", "turn", "stopped", why)
+        for machine in report.removed_unregistered:
+            self._note(now_s, "machine", machine, "removed", ["it has not become a node in time"])
+        for machine in report.deleted_failed:
+            self._note(now_s, "machine", machine, "removed", ["it could not be made"])
+        for group_id, delta in report.fixed_sizes.items():
+            self._note(now_s, "group", group_id, "target lowered", ["fewer machines came than were asked for"],
+                       delta=delta)
+        self._keep_scale_up(now_s, report.scale_up)
+        self._keep_scale_down(now_s, report)
+        self._known = {key: known for key, known in self._known.items() if key in self._seen}
+
+    def _keep_scale_up(self, now_s: float, up: ScaleUpReport) -> None:
+        for plan in up.plans:
+            self._keep_plan(now_s, plan)
+        for increase in up.increases:
+            best = up.best
+            self._note(now_s, "scale-up", increase.group_id, "enlarged", [str(increase)], **_weighed(up),
+                       pods=len(best.pods) if best is not None else 0)
+        for group_id in up.failed_groups:
+            self._note(now_s, "scale-up", group_id, "failed", [up.error.message] if up.error is not None else [])
+        if up.minimum is not None:
+            for group_id, why in up.minimum.skipped.items():
+                self._note(now_s, "group", group_id, "stays below its minimum", [why])
+        for unhelped in up.verdicts.remain_unschedulable:
+            reasons = {
+                **{group_id: ", ".join(no.reasons) or no.predicate for group_id, no in unhelped.rejections.items()},
+                **unhelped.skipped,
+            }
+            self._note(now_s, "pod", pod_key(unhelped.pods[0]), f"not helped ({up.result.value})",
+                       [f"{group_id}: {why}" for group_id, why in reasons.items()], alike=len(unhelped.pods))
+
+    def _keep_plan(self, now_s: float, plan: ScaleUpPlan) -> None:
+        for group_id, why in plan.report.skipped.items():
+            self._note(now_s, "group", group_id, "skipped", [why])
+        for group_id, why in plan.report.fruitless.items():
+            self._note(now_s, "group", group_id, "no option", [why])
+        for group_id, why in plan.report.limits.items():
+            self._note(now_s, "group", group_id, "estimate limited", [why])
+        if plan.best is not None:
+            self._note(now_s, "scale-up", "cluster", f"chose {plan.best.group_id}", plan.caps,
+                       options={option.group_id: option.node_count for option in plan.report.options})
+
+    def _keep_scale_down(self, now_s: float, report: TurnReport) -> None:
+        down = report.scale_down
+        if down.cooldown:
+            self._note(now_s, "scale-down", "cluster", "in cooldown", [down.cooldown])
+        for gone in down.deleting:
+            self._note(now_s, "node", name_of(gone.node), "removed", ["drained" if gone.drain else "empty"],
+                       group=gone.group_id, evicted=[pod_key(pod) for pod in gone.evicted])
+        for name, result in down.results.items():
+            if result.error is not None:
+                self._note(now_s, "node", name, "removal failed", [str(result.error)], outcome=result.outcome.name)
+        for stays in down.unremovable:
+            self._note(now_s, "node", stays.name, f"stays: {stays.reason}", _why(stays))
+        staying = {stays.name for stays in down.unremovable} | {name_of(gone.node) for gone in down.deleting}
+        for entry in down.unneeded:
+            if name_of(entry.node) not in staying:
+                self._note(now_s, "node", name_of(entry.node), "unneeded", [], since=entry.since_s)
+
+    def _note(self, now_s: float, kind: str, subject: str, decision: str, reasons: list[str] | tuple[str, ...],
+              **facts: Any) -> None:
+        # Reasons tell of seconds that have passed and pods that have come and gone: that is no new decision.
+        key = (kind, subject)
+        self._seen.add(key)
+        if self._known.get(key) != decision or kind == "scale-up":
+            self._known[key] = decision
+            self._journal.note(now_s, kind, subject, decision, reasons, **facts)
+
+
+def _weighed(up: ScaleUpReport) -> dict[str, Any]:
+    """What expanders thought of the options."""
+    choice = up.plans[-1].choice if up.plans else None
+    if choice is None:
+        return {}
+    return {"expanders": [
+        {"expander": step.expander, "kept": list(step.kept), "scores": {one.group_id: one.text for one in step.scores}}
+        for step in choice.steps
+    ]}
+
+
+def _why(stays: Unremovable) -> list[str]:
+    if stays.blocking_pod is not None:
+        return [f"{pod_key(stays.blocking_pod.pod)}: {stays.blocking_pod.reason}"]
+    if stays.homeless_pod is not None:
+        return [f"{pod_key(stays.homeless_pod.pod)} finds no place"]
+    return [stays.detail] if stays.detail else []

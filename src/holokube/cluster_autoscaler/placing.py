@@ -1,0 +1,152 @@
+"""Putting many pods on nodes, one after the other, at the cost of counting.
+
+For pods that ask for nothing but room, what one of them changes is the room on one node. So it is enough to ask the
+engine once per kind of pod where it could go at all, to keep count of what is left on the nodes that were looked at,
+and to tell the engine at the end what became of all of them. The result is that of placing them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
+from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
+from holokube.kube.types import JsonObject
+from holokube.packing import PodClass
+from holokube.packing.arrays import BoolArray
+
+_YES: Final = b"\1"
+
+
+def asks_only_for_room(cls: PodClass) -> bool:
+    """Whether pods of a class change nothing for others of their kind but the room on the node they go to."""
+    return not (cls.selects_pods or cls.ports or cls.claims or cls.disks) and cls.sizes is None
+
+
+class _Places:
+    """Where pods of one class may still go, by the nodes' places in the order: at most there."""
+
+    __slots__ = ("anywhere", "hinted", "wants")
+
+    def __init__(self, wants: list[tuple[int, int]], anywhere: bytearray, hinted: bytearray) -> None:
+        self.wants = wants
+        """The columns of what is asked for, and the amounts."""
+        self.anywhere = anywhere
+        """For a search, which passes over cordoned nodes."""
+        self.hinted = hinted
+        """For a node that is named."""
+
+
+class Placing:
+    """Pods being placed on a snapshot, which learns of them when told to."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        class_of: Callable[[PodFacts], PodClass],
+        allowed: Callable[[str], bool] | None,
+    ) -> None:
+        """``allowed`` must give the same answer every time."""
+        self._snapshot = snapshot
+        self._class_of = class_of
+        self._allowed = allowed
+        self._names = snapshot.node_names
+        self._index_of = snapshot.index_of
+        self._is_allowed: dict[int, bool] = {}
+        self._places: dict[PodKind, _Places] = {}
+        self._left: dict[int, list[int]] = {}
+        self._placed: list[tuple[PodFacts, int]] = []
+
+    def put_on(self, facts: PodFacts, node_name: str) -> bool:
+        """Put a pod on a node if it may go there and fits; whether it did."""
+        index = self._index_of.get(node_name)
+        if index is None or not self._may_use(index):
+            return False
+        places = self._places.get(facts.kind) or self._find_places(facts)
+        if places is None:
+            self.finish()
+            return self._snapshot.schedule_pod(facts.pod, node_name)
+        return bool(places.hinted[index]) and self._take(facts, places, index)
+
+    def put_anywhere(self, facts: PodFacts) -> str | None:
+        """Put a pod on the first node that will do, looking behind where the last pod went; its name, or None."""
+        if not self._names:
+            return None
+        places = self._places.get(facts.kind) or self._find_places(facts)
+        if places is None:
+            self.finish()
+            return self._snapshot.schedule_pod_on_any_node(facts.pod, allowed=self._allowed)
+        anywhere, start = places.anywhere, (self._snapshot.last_index + 1) % len(self._names)
+        index = anywhere.find(_YES, start)
+        while True:
+            if index < 0:
+                index = anywhere.find(_YES, 0, start)
+                if index < 0:
+                    return None
+            if self._may_use(index) and self._take(facts, places, index):
+                self._snapshot.last_index = index
+                return self._names[index]
+            # Room only gets less, so a node that will not do now will not do later.
+            anywhere[index] = 0
+            index = anywhere.find(_YES, index + 1, start if index < start else len(anywhere))
+
+    def finish(self) -> None:
+        """Tell the snapshot of all pods placed so far, as if they had been placed one by one."""
+        if not self._placed:
+            self._forget()
+            return
+        snapshot, rows = self._snapshot, self._snapshot.rows.tolist()
+        alike: dict[tuple[PodKind, bool], list[tuple[JsonObject, int, int]]] = {}
+        for number, (facts, index) in enumerate(self._placed, snapshot.state.reserve_numbers(len(self._placed))):
+            alike.setdefault((facts.kind, facts.is_going), []).append((facts.pod, rows[index], number))
+        for members in alike.values():
+            pods, on_rows, numbers = zip(*members, strict=True)
+            snapshot.put_alike(snapshot.class_of(pods[0]), on_rows, pods, numbers)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._places.clear()
+        self._left.clear()
+        self._placed = []
+
+    def _may_use(self, index: int) -> bool:
+        if self._allowed is None:
+            return True
+        answer = self._is_allowed.get(index)
+        if answer is None:
+            answer = self._is_allowed[index] = self._allowed(self._names[index])
+        return answer
+
+    def _take(self, facts: PodFacts, places: _Places, index: int) -> bool:
+        left = self._left.get(index)
+        if left is None:
+            nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
+            left = self._left[index] = (nodes.allocatable[row] - nodes.used[row]).tolist()
+        # A resource that came to be known since then is offered by no node, so nobody comes here who asks for it.
+        for column, amount in places.wants:
+            if left[column] < amount:
+                return False
+        for column, amount in places.wants:
+            left[column] -= amount
+        self._placed.append((facts, index))
+        return True
+
+    def _find_places(self, facts: PodFacts) -> _Places | None:
+        """Where pods like this one may go; None if they look at more than room."""
+        cls = self._class_of(facts)
+        if not asks_only_for_room(cls):
+            return None
+        state, rows = self._snapshot.state, self._snapshot.rows
+        columns, amounts = state.request_arrays(cls)
+        hinted: BoolArray = state.feasible(cls)[rows]
+        anywhere: BoolArray = hinted & ~state.nodes.unschedulable[rows]
+        wants = list(zip(columns.tolist(), amounts.tolist(), strict=True))
+        places = self._places[facts.kind] = _Places(wants, _flags(anywhere), _flags(hinted))
+        return places
+
+
+def _flags(mask: BoolArray) -> bytearray:
+    return bytearray(np.ascontiguousarray(mask).tobytes())

@@ -1,0 +1,1 @@
+"""Which pods count, and which of them are alike."""

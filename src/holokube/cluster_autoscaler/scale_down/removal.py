@@ -1,0 +1,98 @@
+"""Trying out the removal of a node: would all its pods find another place?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from holokube.cluster_autoscaler.hinting import HintingSimulator
+from holokube.cluster_autoscaler.objects import pod_identity, priority_of
+from holokube.cluster_autoscaler.pods.filters import without_tpu_requests
+from holokube.cluster_autoscaler.scale_down.drain import pods_to_move
+from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule
+from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
+from holokube.cluster_autoscaler.scale_down.report import HomelessPod, NodeToRemove, Unremovable
+from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
+from holokube.cluster_autoscaler.taints import to_be_deleted, with_taint
+from holokube.kube.types import JsonObject
+
+NO_DESTINATION = "node(s) were no destination, being removed or not there yet"
+
+
+class RemovalSimulator:
+    """Remembers where pods went, so that the next turn looks there first."""
+
+    def __init__(self, rules: tuple[DrainRule, ...]) -> None:
+        self._rules = rules
+        self._placing = HintingSimulator()
+
+    def simulate(
+        self, name: str, snapshot: ClusterSnapshot, destinations: Collection[str], context: DrainContext
+    ) -> NodeToRemove | Unremovable:
+        """Move the pods of a node elsewhere and take the node out; if that fails, nothing has changed.
+
+        What succeeded stays in the snapshot, so that the next node is tried on a cluster without this one.
+        """
+        if not snapshot.has_node(name):
+            return Unremovable({"metadata": {"name": name}}, UnremovableReason.NO_NODE_INFO)
+        node = snapshot.node(name)
+        moves = pods_to_move(snapshot.pods_on(name), self._rules, context)
+        if moves.blocking_pod is not None:
+            return Unremovable(node, UnremovableReason.BLOCKED_BY_POD, blocking_pod=moves.blocking_pod)
+        if moves.pods:
+            snapshot.fork()
+            homeless = self._move(node, moves.pods, snapshot, destinations, context.now_s)
+            if homeless is not None:
+                snapshot.rollback()
+                return Unremovable(node, UnremovableReason.NO_PLACE_TO_MOVE_PODS, homeless_pod=homeless)
+            snapshot.commit()
+        snapshot.remove_node(name)
+        return NodeToRemove(node, moves.pods, moves.daemon_set_pods, moves.on_completion_pods)
+
+    def drop_old_hints(self) -> None:
+        """Forget where pods went that were not tried since this was last called."""
+        self._placing.drop_old_hints()
+
+    def _move(
+        self,
+        node: JsonObject,
+        pods: Sequence[JsonObject],
+        snapshot: ClusterSnapshot,
+        destinations: Collection[str],
+        now_s: float,
+    ) -> HomelessPod | None:
+        """Find places for pods; the one that found none, if any."""
+        name = node["metadata"]["name"]
+        for pod in snapshot.pods_on(name):
+            snapshot.remove_pod(pod, name)
+        # The node stays as a ghost that takes no pods: while it is drained it is still a domain that topology spread
+        # counts, and a simulation without it would be too hopeful.
+        snapshot.replace_node(with_taint(node, to_be_deleted(now_s)))
+
+        pods = without_tpu_requests(pods)
+
+        def allowed(destination: str) -> bool:
+            return destination != name and destination in destinations
+
+        placed, _ = self._placing.schedule(snapshot, pods, allowed=allowed, break_on_failure=True)
+        if len(placed) == len(pods):
+            return None
+        moved = {pod_identity(status.pod) for status in placed}
+        # Pods were tried in the order of their priority until one found no place.
+        in_order = sorted(pods, key=lambda pod: -(priority_of(pod) or 0))
+        homeless = next(pod for pod in in_order if pod_identity(pod) not in moved)
+        return HomelessPod(homeless, _refusals(homeless, name, snapshot, destinations))
+
+
+def _refusals(
+    pod: JsonObject, ghost: str, snapshot: ClusterSnapshot, destinations: Collection[str]
+) -> dict[str, int]:
+    """How many nodes besides the one that goes refuse a pod, by reason."""
+    state, cls = snapshot.state, snapshot.class_of(pod)
+    reasons = dict(state.explain(cls))
+    for reason in state.why(cls, snapshot.row(ghost)):
+        reasons[reason] -= 1
+    could = {state.name_of(row) for row in state.feasible(cls).nonzero()[0].tolist()} - {ghost}
+    elsewhere = sum(name not in destinations for name in could)
+    if elsewhere:
+        reasons[NO_DESTINATION] = elsewhere
+    return {reason: count for reason, count in reasons.items() if count > 0}

@@ -1,0 +1,43 @@
+"""The nodes that stay, with their reasons, and which of them need not be looked at again soon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from holokube.cluster_autoscaler.scale_down.report import Unremovable
+
+
+class UnremovableNodes:
+    """Reasons are of this turn; what a simulation found is remembered until its time is up."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, Unremovable] = {}
+        self._recent: dict[str, Unremovable] = {}
+
+    def start_turn(self, has_node: Callable[[str], bool], now_s: float) -> None:
+        """Forget last turn's reasons, and nodes that are gone or due for another look."""
+        self._reasons = {}
+        self._recent = {
+            name: found
+            for name, found in self._recent.items()
+            if has_node(name) and found.recheck_at_s is not None and found.recheck_at_s > now_s
+        }
+
+    def add(self, found: Unremovable) -> None:
+        """Note why a node stays; the last reason given holds."""
+        self._reasons[found.name] = found
+
+    def add_until(self, found: Unremovable, recheck_at_s: float) -> None:
+        """Note why a node stays, and that it is not worth a simulation before a time."""
+        found = replace(found, recheck_at_s=recheck_at_s)
+        self._recent[found.name] = found
+        self.add(found)
+
+    def recent(self, name: str) -> Unremovable | None:
+        """What an earlier turn's simulation found, if it still stands."""
+        return self._recent.get(name)
+
+    def as_list(self) -> list[Unremovable]:
+        """The nodes that stay, in the order in which they were first noted."""
+        return list(self._reasons.values())

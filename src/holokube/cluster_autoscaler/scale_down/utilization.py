@@ -1,0 +1,82 @@
+"""How much of a node is requested by its pods.
+
+The sums come from the engine's tables; single pods are looked at only where some of them do not count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from holokube.cluster_autoscaler.cloud.provider import GpuConfig
+from holokube.cluster_autoscaler.objects import is_daemon_set_pod, is_long_terminating, is_mirror
+from holokube.cluster_autoscaler.scale_down.report import Utilization
+from holokube.kube.resources import CPU, MEMORY
+from holokube.packing import ClusterState
+from holokube.packing.placed import PlacedPod
+
+
+class UtilizationTable:
+    """The utilisation of the nodes of a snapshot, as it is when the table is made."""
+
+    def __init__(self, state: ClusterState, now_s: float, *, ignore_mirror_pods: bool = False) -> None:
+        self._state = state
+        self._now_s = now_s
+        self._ignore_mirror_pods = ignore_mirror_pods
+        self._columns: dict[str, tuple[list[int], list[int]]] = {}
+        self._with_terminating = {pod.node_name for pod in state.pods.values() if pod.is_terminating}
+
+    def of(self, node_name: str, *, ignore_daemon_sets: bool, gpu: GpuConfig | None) -> Utilization | None:
+        """The utilisation of a node; None if it has no cpu or no memory to begin with.
+
+        On a node with accelerators only they count, and while they do not work yet nothing does, so that such a node
+        can go.
+        """
+        row = self._state.node_names[node_name]
+        exempt = self._exempt(node_name, row, ignore_daemon_sets)
+        if gpu is not None:
+            used = self._ratio(gpu.resource_name, row, exempt) or 0.0
+            return Utilization(gpu.resource_name, used, gpu=used)
+        cpu, memory = self._ratio(CPU, row, exempt), self._ratio(MEMORY, row, exempt)
+        if cpu is None or memory is None:
+            return None
+        resource, value = (CPU, cpu) if cpu > memory else (MEMORY, memory)
+        return Utilization(resource, value, cpu=cpu, memory=memory)
+
+    def _exempt(self, node_name: str, row: int, ignore_daemon_sets: bool) -> list[tuple[PlacedPod, bool]]:
+        """The pods whose requests do not count; True if their room does not count either."""
+        if not ignore_daemon_sets and not self._ignore_mirror_pods and node_name not in self._with_terminating:
+            return []
+        return list(self._find_exempt(self._state.pods_on(row), ignore_daemon_sets))
+
+    def _find_exempt(self, found: Iterable[PlacedPod], ignore_daemon_sets: bool) -> Iterator[tuple[PlacedPod, bool]]:
+        for placed in found:
+            pod = placed.pod
+            if pod is None:
+                continue
+            if (ignore_daemon_sets and is_daemon_set_pod(pod)) or (self._ignore_mirror_pods and is_mirror(pod)):
+                yield placed, True
+            elif placed.is_terminating and is_long_terminating(pod, self._now_s):
+                yield placed, False
+
+    def _ratio(self, resource: str, row: int, exempt: list[tuple[PlacedPod, bool]]) -> float | None:
+        """Requested over allocatable, in milli-units as upstream has it; None if nothing is allocatable."""
+        if resource not in self._state.nodes.resource_columns:
+            return None
+        columns = self._columns.get(resource)
+        if columns is None:
+            columns = self._columns[resource] = (
+                self._state.allocatable(resource).tolist(), self._state.used(resource).tolist()
+            )
+        allocatable, used = columns[0][row], columns[1][row]
+        if not allocatable:
+            return None
+        for placed, leaves_no_room in exempt:
+            requested = placed.requests.get(resource, 0)
+            used -= requested
+            if leaves_no_room:
+                allocatable -= requested
+        if not allocatable:
+            # Upstream divides all the same: by zero nothing is not a number, and anything is infinitely much.
+            return math.nan if not used else math.copysign(math.inf, used)
+        return float(used) / float(allocatable)
