@@ -36,7 +36,11 @@ PODS_PER_NODE = 30
 CPU_MILLI, MEMORY_MIB = 9_000, 36_000
 """Of a node; they divide well by 30 and by 90."""
 LONG_AGO = format_time(DEFAULT_START.timestamp() - 7_200)
+BOOT_DELAY = "60s..120s"
+"""Of new machines, so that the autoscaler has to reckon with nodes on their way."""
 LOOK_EVERY_S = 5.0
+REPLICAS_MAX = 1_500
+"""Of one ReplicaSet. That makes twenty of them of 30,000 pods."""
 STAYS_FOR_S = 120.0
 """For so long an outcome is watched: it must not pass."""
 
@@ -109,19 +113,22 @@ class World:
         return self._pods.list()
 
     def running(self, app: str = "") -> int:
-        """How many pods run, of all or of one ReplicaSet."""
+        """How many pods run, of all or of those that belong together."""
         return sum(
             pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
             for pod in self.pods()
-            if not app or pod["metadata"]["labels"]["app"] == app
+            if not app or pod["metadata"]["labels"]["app"].startswith(app)
         )
 
     def per_node(self) -> Counter[str]:
         """How many pods are bound to each node."""
         return Counter(pod["spec"].get("nodeName", "") for pod in self.pods())
 
-    def create(self, made: JsonObject) -> None:
-        self.cluster.run(self.cluster.client.create(REPLICA_SETS, made, "default"))
+    def create(self, app: str, replicas: int, share: float) -> None:
+        """Have controllers make pods that each ask for a share of a node."""
+        for first in range(0, replicas, REPLICAS_MAX):
+            made = replica_set(f"{app}-{first}", min(REPLICAS_MAX, replicas - first), share)
+            self.cluster.run(self.cluster.client.create(REPLICA_SETS, made, "default"))
 
     def until(self, is_so: Callable[[], bool], what: str, within_s: float) -> None:
         """Let time pass until something is so, and see that it stays so."""
@@ -159,6 +166,7 @@ def world(objects: list[JsonObject], *, min_nodes: int, max_nodes: int) -> Itera
     template["metadata"]["annotations"] |= {
         "cluster-autoscaler.kwok.nodegroup/min-count": str(min_nodes),
         "cluster-autoscaler.kwok.nodegroup/desired-count": str(min_nodes),
+        "cluster-autoscaler.kwok.nodegroup/boot-delay": BOOT_DELAY,
     }
     options = AutoscalerOptions()
     turns: list[TurnReport] = []
@@ -234,9 +242,13 @@ def pods_of(owner: JsonObject, nodes: list[int]) -> list[JsonObject]:
 
 
 def placed(app: str, nodes: list[int], share: float, **container: Any) -> list[JsonObject]:
-    """A ReplicaSet with its pods on these nodes."""
-    owner = replica_set(app, len(nodes), share, **container)
-    return [owner, *pods_of(owner, nodes)]
+    """ReplicaSets with their pods on these nodes."""
+    objects = []
+    for first in range(0, len(nodes), REPLICAS_MAX):
+        some = nodes[first : first + REPLICAS_MAX]
+        owner = replica_set(f"{app}-{first}", len(some), share, **container)
+        objects += [owner, *pods_of(owner, some)]
+    return objects
 
 
 def full_node(pods: int) -> list[JsonObject]:
@@ -259,7 +271,7 @@ def scale_up_at_once(nodes: int) -> Outcome:
     """2 pods fill 1 node; some 30,000 more come at once: 1,000 nodes, all full, all pods run."""
     pods = PODS_PER_NODE * (nodes - 1)
     with world(full_node(2), min_nodes=1, max_nodes=nodes) as lab:
-        lab.create(replica_set("burst", pods, 1 / PODS_PER_NODE))
+        lab.create("burst", pods, 1 / PODS_PER_NODE)
         lab.until(lambda: lab.running() == pods + 2, f"{pods + 2} pods run on {nodes} nodes", 900)
         check_all_full(lab, nodes)
         return lab.outcome(f"{pods:,} pods at once, 1 node")
@@ -270,9 +282,9 @@ def scale_up_in_two_waves(nodes: int) -> Outcome:
     second = PODS_PER_NODE * (nodes * 3 // 10)
     first = PODS_PER_NODE * (nodes - 1) - second
     with world(full_node(2), min_nodes=1, max_nodes=nodes) as lab:
-        lab.create(replica_set("first-wave", first, 1 / PODS_PER_NODE))
+        lab.create("first-wave", first, 1 / PODS_PER_NODE)
         lab.cluster.pass_time(90.0)
-        lab.create(replica_set("second-wave", second, 1 / PODS_PER_NODE))
+        lab.create("second-wave", second, 1 / PODS_PER_NODE)
         lab.until(lambda: lab.running() == first + second + 2, f"all pods run on {nodes} nodes", 900)
         check_all_full(lab, nodes)
         return lab.outcome(f"{first:,} pods, then {second:,}")
@@ -282,11 +294,11 @@ def scale_up_beside_hopeless_pods(nodes: int) -> Outcome:
     """1,000 pods that fit on no node wait already; some 30,000 others get their 1,000 nodes all the same."""
     pods, hopeless = PODS_PER_NODE * (nodes - 1), nodes
     with world([*full_node(1)], min_nodes=1, max_nodes=nodes) as lab:
-        lab.create(replica_set("hopeless", hopeless, 1.5))
+        lab.create("hopeless", hopeless, 1.5)
         lab.cluster.pass_time(60.0)
         if len(lab.nodes()) != 1:
             raise Unlike(f"pods that fit on no node were given some: {lab.describe()}")
-        lab.create(replica_set("burst", pods, 1 / PODS_PER_NODE))
+        lab.create("burst", pods, 1 / PODS_PER_NODE)
         lab.until(lambda: lab.running("burst") == pods, f"{pods} pods run on {nodes} nodes", 900)
         check_all_full(lab, nodes)
         if lab.running("hopeless"):

@@ -132,7 +132,7 @@ def test_the_snapshot_of_a_turn_can_be_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "message"), [
     ([], "--cloud-provider is missing"),
     (["--cloud-provider=aws"], "--cloud-provider=aws is not offered"),
-    (["--cloud-provider=kubemark"], "--cloud-provider=kubemark has no groups"),
+    (["--cloud-provider=kubemark"], "kubemark has no groups"),
     ([KWOK, "--nodes=0:3:a"], "--nodes is not for kwok, whose groups come from templates"),
     ([KWOK, "--kwok-templates=/no/such/file"], "--kwok-templates: there is no file /no/such/file"),
     ([KWOK, "--leader-elect-renew-deadline=20s"], "--leader-elect-"),

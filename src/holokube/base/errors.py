@@ -20,6 +20,11 @@ The whole tree, the API's own errors (``holokube.kube.errors``) included::
     ├── TransportError                no answer from the API server (refused, reset, TLS, time-out)
     ├── PackingError                  the packing engine is asked something impossible (holokube.packing.errors)
     │   └── StaleClassError           a pod class was split by a new selector: classify the pod again
+    ├── AutoscalerError               the Cluster Autoscaler cannot go on (holokube.cluster_autoscaler.cloud.errors)
+    │   └── CloudError                a provider refuses, or could not do, what it was asked for
+    │       ├── OutOfResourcesError   the cloud has no machine of that kind left
+    │       └── NotImplementedByProvider  callers have a defined fallback
+    ├── SnapshotError                 the autoscaler's snapshot lacks what it is asked for
     ├── SizingProblem                 a pod cannot be sized by its node (holokube.kube.sizing)
     ├── TerminalError                 a reconciler gives up on a key: no retry will help (holokube.runtime.result)
     ├── ProgramsMissingError          etcd, kube-apiserver and so on cannot be found or built (holokube.testing)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +17,19 @@ from holokube.base.errors import ConfigError, HolokubeError, UsageError
 from holokube.base.rng import Rng, system_seed
 from holokube.cli.event_loop import loop_factory
 from holokube.cli.metrics_endpoint import parse_address
+from holokube.cli.provider_choice import KUBEMARK, KWOK, ProviderChoice, ProviderFactory
 from holokube.client.access import ClusterAccess
 from holokube.client.client import Client
 from holokube.client.http import HttpTransport
 from holokube.client.kubeconfig import load_access
 from holokube.client.resources import NODES
-from holokube.cluster_autoscaler.cloud.kubemark.node_spec import parse_all
-from holokube.cluster_autoscaler.cloud.provider import CloudProvider
 from holokube.cluster_autoscaler.flags import ParsedFlags, from_values
 from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.autoscaler import Autoscaler
 from holokube.cluster_autoscaler.loop.endpoint import Endpoint
 from holokube.cluster_autoscaler.loop.event_correlation import event_recorder
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
-from holokube.cluster_autoscaler.scale_up.quotas import limits_of
+from holokube.cluster_autoscaler.scale_up.quotas import limiter_of
 from holokube.kube.errors import ApiError
 from holokube.runtime import collector
 from holokube.runtime.app import App
@@ -40,7 +38,7 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.leader import ElectionTimes, LeaderElector
 from holokube.runtime.stop import StopSignal
 
-PROVIDERS = ("kwok", "kubemark")
+PROVIDERS = (KWOK, KUBEMARK)
 STOP_DEADLINE_S = 300.0
 """Thousands of nodes take a while to be removed."""
 
@@ -71,22 +69,22 @@ class AutoscalerPlan:
             what = f"--cloud-provider={process.cloud_provider} is not offered" if process.cloud_provider else (
                 "--cloud-provider is missing")
             raise UsageError(what, hint=f"Choose one of {', '.join(PROVIDERS)}.")
-        if process.cloud_provider == "kubemark" and not parse_all(process.nodes):
-            raise UsageError("--cloud-provider=kubemark has no groups", hint="Give --nodes=MIN:MAX:NAME for each.")
-        if process.cloud_provider == "kwok" and process.nodes:
-            raise UsageError("--nodes is not for kwok, whose groups come from templates",
-                             hint="Write min-count and max-count as annotations on the templates.")
+        self.choice(parsed).check()
         if process.leader_elect_resource_lock != "leases":
             raise UsageError(f"--leader-elect-resource-lock={process.leader_elect_resource_lock} is not possible",
                              hint="Leases are the only kind of lock.")
         self.times(parsed)
         parse_address(process.address, option="--address")
-        for option, path in (
-            ("--kwok-templates", self.kwok_templates), ("--kubemark-template", self.kubemark_template),
-        ):
-            if path and not Path(path).is_file():
-                raise UsageError(f"{option}: there is no file {path}", hint="Check the path.")
         return parsed
+
+    def choice(self, parsed: ParsedFlags) -> ProviderChoice:
+        """What the provider is made from."""
+        return ProviderChoice(
+            provider=parsed.process.cloud_provider, kwok_templates=self.kwok_templates, nodes=parsed.process.nodes,
+            external_kubeconfig=self.external_kubeconfig, external_context=self.external_context,
+            kubemark_template=self.kubemark_template, kubemark_namespace=self.kubemark_namespace,
+            kubemark_template_config_map=self.kubemark_template_config_map, namespace=parsed.options.namespace,
+        )  # fmt: skip
 
     @staticmethod
     def times(parsed: ParsedFlags) -> ElectionTimes:
@@ -124,9 +122,15 @@ class AutoscalerRun:
             informers = InformerSet(clock, client, rng.fork("informers"))
             app = App(clock, stop_deadline_s=STOP_DEADLINE_S)
             recorder = app.add(event_recorder(clock, client, parsed.options, rng.fork("events"), app.metrics))
+            # Made once there is somebody to use it: it may create nodes.
+            factory = ProviderFactory(
+                clock, client, informers, rng, self._plan.choice(parsed),
+                resource_limiter=limiter_of(parsed.options),
+            )  # fmt: skip
+            stack.push_async_callback(factory.close)
             autoscaler = Autoscaler(
                 clock, client, informers, recorder, rng.fork("autoscaler"),
-                self._maker(clock, client, informers, rng, parsed, stack), parsed.options,
+                factory.build, parsed.options,
                 metrics=AutoscalerMetrics(clock, parsed.options, app.metrics.registry),
                 journal=self._journal(stack), clean_up=not self._plan.keep_nodes,
             )
@@ -172,35 +176,6 @@ class AutoscalerRun:
             times=self._plan.times(parsed), recorder=recorder, metrics=app.metrics,
             on_new_leader=lambda who: click.echo(f"the leader is {who or 'nobody'}", err=True),
         ), essential=True)
-
-    def _maker(self, clock: Clock, client: Client, informers: InformerSet, rng: Rng, parsed: ParsedFlags,
-               stack: AsyncExitStack) -> Callable[[], Awaitable[CloudProvider]]:
-        """Makes the provider once there is somebody to use it: it may create nodes."""
-        options, plan = parsed.options, self._plan
-        limiter = limits_of(options.cores_total, options.memory_total_gib, options.gpu_total)
-        manifest = Path(plan.kubemark_template).read_bytes() if plan.kubemark_template else b""
-
-        async def kwok() -> CloudProvider:
-            from holokube.cluster_autoscaler.cloud.kwok.provider import build
-
-            environ = {**os.environ, **({"KWOK_TEMPLATES_PATH": plan.kwok_templates} if plan.kwok_templates else {})}
-            return await build(clock, client, informers, rng.fork("provider"), environ=environ,
-                               namespace=options.namespace, resource_limiter=limiter)
-
-        async def kubemark() -> CloudProvider:
-            from holokube.cluster_autoscaler.cloud.kubemark.provider import build
-
-            external = client
-            if plan.external_kubeconfig or plan.external_context:
-                access = load_access(plan.external_kubeconfig, plan.external_context)
-                external = await stack.enter_async_context(Client(HttpTransport(clock, access)))
-            return await build(
-                clock, external, client, informers, rng.fork("provider"), nodes=parse_all(parsed.process.nodes),
-                template_manifest=manifest, template_source=plan.kubemark_template or "template",
-                template_config_map=plan.kubemark_template_config_map, namespace=plan.kubemark_namespace,
-                resource_limiter=limiter)
-
-        return kubemark if parsed.process.cloud_provider == "kubemark" else kwok
 
 
 class _Announcer:

@@ -37,6 +37,8 @@ class ProviderChoice:
     kubemark_template: str = ""
     kubemark_template_config_map: str = ""
     kubemark_namespace: str = "kubemark"
+    namespace: str = "kube-system"
+    """Of kwok's ConfigMaps, unless the environment names another."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def check(self) -> None:
@@ -109,8 +111,9 @@ class ProviderFactory:
         if self._choice.kwok_templates:
             environ[TEMPLATES_PATH] = self._choice.kwok_templates
         return await build(
-            self._clock, self._client, self._informers, rng, environ=environ, resource_limiter=self._limiter
-        )
+            self._clock, self._client, self._informers, rng, environ=environ, namespace=self._choice.namespace,
+            resource_limiter=self._limiter,
+        )  # fmt: skip
 
     async def _kubemark(self, rng: Rng) -> KubemarkProvider:
         from holokube.cluster_autoscaler.cloud.kubemark.node_spec import parse_all

@@ -11,10 +11,11 @@ from holokube.cluster_autoscaler.cloud.kwok.provider import build as build_kwok
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
 from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.autoscaler import Autoscaler
+from holokube.cluster_autoscaler.loop.event_correlation import event_recorder
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.options import AutoscalerOptions
-from holokube.cluster_autoscaler.scale_up.quotas import limits_of
+from holokube.cluster_autoscaler.scale_up.quotas import limiter_of
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 
@@ -45,15 +46,17 @@ class ClusterAutoscalerPolicy:
             return await build_kwok(
                 site.clock, client, site.informers, site.rng.fork("provider"), environ={}, templates=templates,
                 namespace=options.namespace,
-                resource_limiter=limits_of(options.cores_total, options.memory_total_gib, options.gpu_total),
+                resource_limiter=limiter_of(options),
             )  # fmt: skip
 
+        recorder = event_recorder(site.clock, client, options, site.rng.fork("events"), site.metrics)
         return [
+            recorder,
             Autoscaler(
-                site.clock, client, site.informers, site.recorder(COMPONENT, client), site.rng.fork("autoscaler"),
+                site.clock, client, site.informers, recorder, site.rng.fork("autoscaler"),
                 provider, options, metrics=AutoscalerMetrics(site.clock, options, site.metrics.registry),
                 journal=self.journal, on_turn=self.on_turn,
-            )
+            ),
         ]  # fmt: skip
 
 

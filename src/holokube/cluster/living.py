@@ -119,9 +119,7 @@ class LivingCluster:
             self.fleet = self._fleet()
             components.append(self.fleet)
         if self.options.policy is not None:
-            site = Site(
-                self._clock, self._connect, self.informers, self._recorder, self._rng.fork("policy"), self.app.metrics
-            )
+            site = Site(self._clock, self._connect, self.informers, self._rng.fork("policy"), self.app.metrics)
             components.extend(self.options.policy.build(site))
         return components
 

@@ -13,7 +13,6 @@ from holokube.base.clock import Clock
 from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.runtime.app import Component
-from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.metrics import Metrics
 
@@ -26,8 +25,6 @@ class Site:
     connect: Callable[[str], Client]
     """Gives a client that goes by a name."""
     informers: InformerSet
-    recorder: Callable[[str, Client], EventRecorder]
-    """Gives the recorder of a component's events."""
     rng: Rng
     metrics: Metrics
 

@@ -45,7 +45,9 @@ def workload(name: str, replicas: int, cpu: str = "900m", **spec: Any) -> JsonOb
 class Lab:
     """What a test does to the cluster and sees of it."""
 
-    def __init__(self, cluster: Cluster, options: AutoscalerOptions, make: Callable[[InformerSet], Any]) -> None:
+    def __init__(
+        self, cluster: Cluster, options: AutoscalerOptions, make: Callable[[InformerSet], Any], *, clean_up: bool
+    ) -> None:
         self.cluster = cluster
         self.client = cluster.client
         self.clock = cluster.clock
@@ -60,7 +62,7 @@ class Lab:
 
         self.autoscaler = Autoscaler(
             cluster.clock, cluster.client, informers, recorder, cluster.rng.fork("autoscaler"), made, options,
-            on_turn=self.turns.append)
+            clean_up=clean_up, on_turn=self.turns.append)
         self.app = App(cluster.clock)
         self.app.add(recorder)
         self.app.add(informers.runner())
@@ -109,7 +111,7 @@ class Lab:
 @asynccontextmanager
 async def lab(
     cluster: Cluster, templates: Sequence[JsonObject], options: AutoscalerOptions | None = None,
-    *, loop: bool = True,
+    *, loop: bool = True, clean_up: bool = False,
 ) -> AsyncIterator[Lab]:
     """The autoscaler with kwok groups, running until the block ends; then it is stopped as by a signal.
 
@@ -120,7 +122,7 @@ async def lab(
         return await build(cluster.clock, cluster.client, informers, cluster.rng.fork("kwok"), environ={},
                            templates=templates)
 
-    made = Lab(cluster, options or AutoscalerOptions(), make)
+    made = Lab(cluster, options or AutoscalerOptions(), make, clean_up=clean_up)
     if loop:
         made.app.add(made.autoscaler, essential=True)
     running = asyncio.create_task(made.app.run())

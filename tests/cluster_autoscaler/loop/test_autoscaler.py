@@ -299,8 +299,7 @@ def test_at_a_clean_end_nodes_and_status_are_removed_if_that_is_wanted() -> None
     with Cluster(nodes=0) as cluster:
 
         async def main() -> None:
-            async with lab(cluster, [template("small")]) as found:
-                found.autoscaler._clean_up = True
+            async with lab(cluster, SMALL, clean_up=True) as found:
                 await found.apply(workload("web", 3))
                 await found.until_nodes(1)
             assert not (await cluster.client.list_all(NODES)).items

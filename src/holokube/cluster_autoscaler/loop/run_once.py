@@ -48,7 +48,6 @@ from holokube.cluster_autoscaler.loop.status_map import StatusMap
 from holokube.cluster_autoscaler.objects import (
     cores_and_memory,
     is_ready_and_schedulable,
-    labels_of,
     name_of,
     without_unready_gpus,
 )
@@ -275,10 +274,8 @@ class RunOnce:
         snapshot = self.snapshot
         staying = without_expendable(pods.allocated, self._options.expendable_pods_priority_cutoff)
         snapshot.set_cluster_state(observation.nodes, staying)
-        for namespace in observation.namespaces:
-            snapshot.set_namespace(name_of(namespace), labels_of(namespace))
-        for found in observation.storage:
-            snapshot.put_storage(found)
+        snapshot.set_namespaces(observation.namespaces)
+        snapshot.set_storage(observation.storage)
         templates = self._template_nodes.compute(
             groups.views, observation.nodes, observation.daemon_sets, self._taints, observation.now_s,
             snapshot=snapshot, group_of_node=observation.group_of_node)

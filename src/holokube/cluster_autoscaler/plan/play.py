@@ -11,7 +11,6 @@ from typing import Any
 from holokube.base.clock import VirtualClock
 from holokube.base.rng import Rng
 from holokube.client.client import Client
-from holokube.cluster_autoscaler.cloud.provider import ResourceLimiter
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.loop.run_once import RunOnce
 from holokube.cluster_autoscaler.loop.sources import Sources
@@ -150,11 +149,3 @@ async def player(
             stop.set("the plan is made")
             await running
 
-
-def limiter_of(options: AutoscalerOptions) -> ResourceLimiter:
-    """The limits of the whole cluster, as the flags have them."""
-    minimum = {"cpu": options.cores_total[0], "memory": options.memory_total_gib[0] * GIB}
-    maximum = {"cpu": options.cores_total[1], "memory": options.memory_total_gib[1] * GIB}
-    for name, low, high in options.gpu_total:
-        minimum[name], maximum[name] = low, high
-    return ResourceLimiter(minimum, maximum)

@@ -13,12 +13,13 @@ from holokube.cluster_autoscaler.cloud.provider import NodeInfo
 from holokube.cluster_autoscaler.flags import parse_flags
 from holokube.cluster_autoscaler.objects import name_of, pod_key
 from holokube.cluster_autoscaler.options import AutoscalerOptions
-from holokube.cluster_autoscaler.plan.play import Player, Turn, limiter_of, player
+from holokube.cluster_autoscaler.plan.play import Player, Turn, player
 from holokube.cluster_autoscaler.plan.provider import GroupSpec, PlanProvider
 from holokube.cluster_autoscaler.plan.scenario import Group, Loop, Scenario
 from holokube.cluster_autoscaler.plan.scenario_objects import objects_of, template_node
 from holokube.cluster_autoscaler.scale_down.report import Unremovable, Utilization
 from holokube.cluster_autoscaler.scale_up.option import Option
+from holokube.cluster_autoscaler.scale_up.quotas import limiter_of
 from holokube.kube.timeformat import parse_duration
 from holokube.kube.types import JsonObject
 

@@ -18,10 +18,11 @@ from holokube.client.client import Client
 from holokube.client.resources import POD_DISRUPTION_BUDGETS
 from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
-from holokube.cluster_autoscaler.plan.play import Player, limiter_of, player
+from holokube.cluster_autoscaler.plan.play import Player, player
 from holokube.cluster_autoscaler.plan.provider import PlanProvider
 from holokube.cluster_autoscaler.plan.snapshot_answer import Played, answer_of
 from holokube.cluster_autoscaler.plan.snapshot_input import SnapshotInput
+from holokube.cluster_autoscaler.scale_up.quotas import limiter_of
 from holokube.kube.types import JsonObject
 
 UP_TURNS_MAX = 20

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from holokube.cluster_autoscaler.cloud.errors import AutoscalerError
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo, ResourceLimiter
 from holokube.cluster_autoscaler.objects import GPU_RESOURCES, cores_and_memory, gpu_allocatable, labels_of, name_of
+from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.quantity import parse
 from holokube.kube.resources import CPU, MEMORY
 from holokube.kube.types import JsonObject
@@ -135,6 +136,11 @@ def limits_of(
     for gpu_type, least, most in gpu_total:
         minimum[gpu_type], maximum[gpu_type] = least, most
     return ResourceLimiter({name: value for name, value in minimum.items() if value > 0}, maximum)
+
+
+def limiter_of(options: AutoscalerOptions) -> ResourceLimiter:
+    """The limits of the whole cluster."""
+    return limits_of(options.cores_total, options.memory_total_gib, options.gpu_total)
 
 
 def is_virtual(node: JsonObject) -> bool:

@@ -1,0 +1,1 @@
+"""Karpenter on hollow nodes: provisioning, the life of NodeClaims, disruption."""

@@ -1,0 +1,1 @@
+"""Instance types, what they cost, and what a cluster has cost."""
