@@ -1,0 +1,1 @@
+"""Karpenter's objects: their definitions, and readings of them."""

@@ -1,0 +1,158 @@
+"""Status conditions of NodePools, NodeClaims and node classes: some of them make up the one called Ready.
+
+A condition that Ready depends on is never absent: until somebody sets it, it is Unknown since the object was made, which
+is what time-outs are counted from. Ready is False as soon as one of the others is, and True when all are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holokube.kube.conditions import ConditionStatus, conditions_of, find_condition, remove_condition
+from holokube.kube.timeformat import format_time, parse_time
+from holokube.kube.types import JsonObject
+
+READY: Final = "Ready"
+
+LAUNCHED: Final = "Launched"
+REGISTERED: Final = "Registered"
+INITIALIZED: Final = "Initialized"
+CONSOLIDATABLE: Final = "Consolidatable"
+DRIFTED: Final = "Drifted"
+DISRUPTION_REASON: Final = "DisruptionReason"
+DRAINED: Final = "Drained"
+VOLUMES_DETACHED: Final = "VolumesDetached"
+INSTANCE_TERMINATING: Final = "InstanceTerminating"
+CONSISTENT_STATE_FOUND: Final = "ConsistentStateFound"
+
+VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
+NODE_CLASS_READY: Final = "NodeClassReady"
+NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
+
+_AWAITING: Final = ("AwaitingReconciliation", "object is awaiting reconciliation")
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSet:
+    """Which conditions an object's Ready is made of, and how they are read and set. Objects are never changed."""
+
+    dependents: tuple[str, ...]
+
+    def get(self, obj: Mapping[str, Any], type: str) -> JsonObject | None:
+        """The condition; one that Ready depends on is Unknown when it was never set."""
+        found = find_condition(conditions_of(obj), type)
+        if found is None and type in (*self.dependents, READY):
+            reason, message = _AWAITING
+            return _condition(obj, type, "Unknown", reason, message, _created(obj))
+        return found
+
+    def status(self, obj: Mapping[str, Any], type: str) -> ConditionStatus:
+        """Its status; Unknown when it is not there."""
+        found = self.get(obj, type)
+        status: ConditionStatus = found["status"] if found is not None else "Unknown"
+        return status
+
+    def is_true(self, obj: Mapping[str, Any], type: str) -> bool:
+        return self.status(obj, type) == "True"
+
+    def since_s(self, obj: Mapping[str, Any], type: str) -> float | None:
+        """Since when it has the status it has, in Unix seconds; None when it is not there."""
+        found = self.get(obj, type)
+        if found is None or not found.get("lastTransitionTime"):
+            return None
+        return parse_time(found["lastTransitionTime"]).timestamp()
+
+    def with_true(
+        self, obj: JsonObject, type: str, now_s: float, *, reason: str = "", message: str = ""
+    ) -> JsonObject:
+        """The object with the condition True; its own name is the reason unless another is given."""
+        return self._with(obj, type, "True", reason or type, message, now_s)
+
+    def with_false(self, obj: JsonObject, type: str, now_s: float, reason: str, message: str) -> JsonObject:
+        return self._with(obj, type, "False", reason, message, now_s)
+
+    def with_unknown(
+        self, obj: JsonObject, type: str, now_s: float, reason: str = _AWAITING[0], message: str = _AWAITING[1]
+    ) -> JsonObject:
+        return self._with(obj, type, "Unknown", reason, message, now_s)
+
+    def observed(self, obj: JsonObject, type: str, now_s: float) -> JsonObject:
+        """The object with the condition as it is, now true of the object's present generation."""
+        found = self.get(obj, type)
+        if found is None:
+            return obj
+        return self._with(obj, type, found["status"], found["reason"], found.get("message", ""), now_s)
+
+    def without(self, obj: JsonObject, type: str) -> JsonObject:
+        """The object without the condition; not for those that Ready depends on."""
+        assert type not in self.dependents, f"Ready depends on {type}: set it, do not remove it"
+        kept = remove_condition(conditions_of(obj), type)
+        return obj if kept is conditions_of(obj) else _with_conditions(obj, kept)
+
+    def _with(
+        self, obj: JsonObject, type: str, status: ConditionStatus, reason: str, message: str, now_s: float
+    ) -> JsonObject:
+        now = format_time(now_s)
+        conditions = list(conditions_of(obj))
+        for missing in self.dependents:
+            if find_condition(conditions, missing) is None:
+                conditions.append(_condition(obj, missing, "Unknown", *_AWAITING, _created(obj) or now))
+        _put(obj, conditions, type, status, reason, message, now)
+        if self.dependents:
+            _put(obj, conditions, READY, *self._root(conditions), now)
+        conditions.sort(key=lambda one: (one["type"] == READY, one.get("lastTransitionTime") or ""))
+        return obj if conditions == conditions_of(obj) else _with_conditions(obj, conditions)
+
+    def _root(self, conditions: list[JsonObject]) -> tuple[ConditionStatus, str, str]:
+        found = [find_condition(conditions, type) for type in self.dependents]
+        unwell = [one for one in found if one is not None and one["status"] != "True"]
+        if not unwell:
+            return "True", READY, ""
+        message = ", ".join(f"{one['type']}={one['status']}" for one in unwell)
+        if any(one["status"] == "False" for one in unwell):
+            return "False", "UnhealthyDependents", message
+        return "Unknown", "ReconcilingDependents", message
+
+
+CLAIM_CONDITIONS: Final = ConditionSet((LAUNCHED, REGISTERED, INITIALIZED))
+POOL_CONDITIONS: Final = ConditionSet((VALIDATION_SUCCEEDED, NODE_CLASS_READY))
+CLASS_CONDITIONS: Final = ConditionSet(())
+
+
+def _put(
+    obj: JsonObject,
+    conditions: list[JsonObject],
+    type: str,
+    status: ConditionStatus,
+    reason: str,
+    message: str,
+    now: str,
+) -> None:
+    for place, old in enumerate(conditions):
+        if old["type"] == type:
+            since = old.get("lastTransitionTime") or now if old["status"] == status else now
+            conditions[place] = _condition(obj, type, status, reason, message, since)
+            return
+    conditions.append(_condition(obj, type, status, reason, message, now))
+
+
+def _condition(
+    obj: Mapping[str, Any], type: str, status: ConditionStatus, reason: str, message: str, since: str
+) -> JsonObject:
+    made: JsonObject = {
+        "type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
+    }  # fmt: skip
+    generation = obj["metadata"].get("generation")
+    if generation:
+        made["observedGeneration"] = generation
+    return made
+
+
+def _created(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"].get("creationTimestamp") or "")
+
+
+def _with_conditions(obj: JsonObject, conditions: list[JsonObject]) -> JsonObject:
+    return {**obj, "status": {**(obj.get("status") or {}), "conditions": conditions}}

@@ -1,0 +1,103 @@
+"""What PodDisruptionBudgets say about evicting a pod now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from holokube.karpenter.disruption import pods
+from holokube.kube.conditions import is_false
+from holokube.kube.selectors import LabelSelector
+from holokube.kube.types import JsonObject
+
+
+class Obstacle(Enum):
+    """When a budget stands in the way."""
+
+    NONE_ALLOWED_NOW = "none-allowed-now"
+    """Its status allows no eviction at the moment."""
+    NEVER = "never"
+    """Its spec can never allow one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Budget:
+    namespace: str
+    key: str
+    selector: LabelSelector
+    allowed: int
+    never_allows: bool
+    passes_unready: bool
+
+
+class EvictionLimits:
+    """The budgets of a cluster; remembers which ones match pods with the same labels."""
+
+    __slots__ = ("_budgets", "_matching")
+
+    def __init__(self, pdbs: Iterable[JsonObject] = ()) -> None:
+        self._budgets: dict[str, list[_Budget]] = {}
+        for pdb in pdbs:
+            budget = _read(pdb)
+            self._budgets.setdefault(budget.namespace, []).append(budget)
+        self._matching: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[_Budget, ...]] = {}
+
+    def obstacles(self, pod: JsonObject, now_s: float, obstacle: Obstacle) -> tuple[str, ...]:
+        """The budgets (``namespace/name``) that keep the pod from being evicted.
+
+        More than one budget on a pod is an obstacle by itself: the eviction API refuses such a pod. A pod that would
+        not be evicted meets none.
+        """
+        if not self._budgets:
+            return ()
+        matching = self._matching_budgets(pod)
+        if not matching or not pods.is_evictable(pod, now_s):
+            return ()
+        if len(matching) > 1:
+            return tuple(budget.key for budget in matching)
+        budget = matching[0]
+        if budget.passes_unready and is_false(pod, "Ready"):
+            return ()
+        blocks = budget.allowed == 0 if obstacle is Obstacle.NONE_ALLOWED_NOW else budget.never_allows
+        return (budget.key,) if blocks else ()
+
+    def is_movable(self, pod: JsonObject, now_s: float) -> bool:
+        """Whether the pod can be expected to look for a new place soon.
+
+        Nothing is provided for one that will not be evicted: it is protected, or no budget will ever let it go.
+        """
+        return (
+            pods.is_reschedulable(pod)
+            and (not pods.is_active(pod) or not pods.is_protected(pod, now_s))
+            and not self.obstacles(pod, now_s, Obstacle.NEVER)
+        )
+
+    def _matching_budgets(self, pod: JsonObject) -> tuple[_Budget, ...]:
+        metadata = pod["metadata"]
+        namespace = metadata.get("namespace") or ""
+        budgets = self._budgets.get(namespace)
+        if budgets is None:
+            return ()
+        labels = metadata.get("labels") or {}
+        key = namespace, tuple(labels.items())
+        found = self._matching.get(key)
+        if found is None:
+            found = self._matching[key] = tuple(budget for budget in budgets if budget.selector.matches(labels))
+        return found
+
+
+def _read(pdb: JsonObject) -> _Budget:
+    metadata, spec = pdb["metadata"], pdb.get("spec") or {}
+    namespace = metadata.get("namespace") or ""
+    # A number as text is not a number to upstream: "0" leaves everything open that "0%" forbids.
+    max_unavailable = spec.get("maxUnavailable")
+    never = (max_unavailable is not None and max_unavailable in (0, "0%")) or spec.get("minAvailable") == "100%"
+    return _Budget(
+        namespace,
+        f"{namespace}/{metadata['name']}",
+        LabelSelector.from_json(spec.get("selector")),
+        int((pdb.get("status") or {}).get("disruptionsAllowed") or 0),
+        never,
+        spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
+    )

@@ -1,0 +1,124 @@
+"""What a pod on a node means for the node's removal.
+
+*Active* pods run; *reschedulable* ones need a new place when their node goes; *evictable* ones are those the eviction
+API is asked about. A pod protects its node with ``karpenter.sh/do-not-disrupt``: ``true``, or for so long after it
+started.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holokube.karpenter.api.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
+from holokube.kube.taints import Toleration, is_tolerated
+from holokube.kube.timeformat import TimeFormatError, parse_duration, parse_time
+from holokube.kube.types import JsonObject
+
+_TERMINAL_PHASES: Final = ("Succeeded", "Failed")
+_NEVER_RESCHEDULED: Final = (("apps/v1", "DaemonSet"), ("v1", "Node"))
+
+
+def key_of(pod: JsonObject) -> str:
+    """``namespace/name``."""
+    metadata = pod["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def is_terminal(pod: JsonObject) -> bool:
+    """Whether it has ended."""
+    return (pod.get("status") or {}).get("phase") in _TERMINAL_PHASES
+
+
+def is_terminating(pod: JsonObject) -> bool:
+    """Whether it has been told to end."""
+    return pod["metadata"].get("deletionTimestamp") is not None
+
+
+def is_active(pod: JsonObject) -> bool:
+    """Whether it runs, or will, and nobody has told it to end."""
+    return pod["metadata"].get("deletionTimestamp") is None and not is_terminal(pod)
+
+
+def is_owned_by(pod: JsonObject, api_version: str, kind: str) -> bool:
+    """Whether any of its owners is of that kind, the controlling one or not."""
+    return any(
+        owner.get("kind") == kind and owner.get("apiVersion") == api_version
+        for owner in pod["metadata"].get("ownerReferences") or ()
+    )
+
+
+def is_daemon(pod: JsonObject) -> bool:
+    """Whether a DaemonSet owns it."""
+    return is_owned_by(pod, "apps/v1", "DaemonSet")
+
+
+def is_mirror(pod: JsonObject) -> bool:
+    """Whether it shows a static pod of its node."""
+    return is_owned_by(pod, "v1", "Node")
+
+
+def is_reschedulable(pod: JsonObject) -> bool:
+    """Whether it needs a place elsewhere if its node goes.
+
+    A terminating pod of a StatefulSet does: its successor comes only once it is gone.
+    """
+    owners = pod["metadata"].get("ownerReferences")
+    if owners:
+        kinds = {(owner.get("apiVersion"), owner.get("kind")) for owner in owners}
+        if any(kind in kinds for kind in _NEVER_RESCHEDULED):
+            return False
+        if is_terminating(pod) and ("apps/v1", "StatefulSet") in kinds:
+            return True
+    return is_active(pod)
+
+
+def is_provisionable(pod: JsonObject) -> bool:
+    """Whether it waits for a node: the scheduler found none, and it is nobody's preemptor."""
+    status = pod.get("status") or {}
+    if (pod.get("spec") or {}).get("nodeName") or status.get("nominatedNodeName"):
+        return False
+    if not any(
+        condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable"
+        for condition in status.get("conditions") or ()
+    ):
+        return False
+    return not is_daemon(pod) and not is_mirror(pod)
+
+
+def tolerates_disruption(pod: JsonObject) -> bool:
+    """Whether it stays on a node that is being emptied."""
+    tolerations = (pod.get("spec") or {}).get("tolerations")
+    if not tolerations:
+        return False
+    parsed = [Toleration.from_json(toleration) for toleration in tolerations]
+    return is_tolerated(DISRUPTED_TAINT, parsed, comparison_operators=True)
+
+
+def is_protected(pod: JsonObject, now_s: float) -> bool:
+    """Whether its annotation forbids to disturb it now; one that cannot be read forbids nothing."""
+    annotations = pod["metadata"].get("annotations")
+    value = annotations.get(DO_NOT_DISRUPT) if annotations else None
+    if value is None:
+        return False
+    if value == "true":
+        return True
+    try:
+        protected_for_s = parse_duration(value)
+    except TimeFormatError:
+        return False
+    if protected_for_s <= 0:
+        return False
+    started = (pod.get("status") or {}).get("startTime")
+    if not started:
+        return True
+    return now_s - parse_time(started).timestamp() < protected_for_s
+
+
+def is_evictable(pod: JsonObject, now_s: float) -> bool:
+    """Whether emptying its node would ask the eviction API about it."""
+    return (
+        is_active(pod)
+        and not tolerates_disruption(pod)
+        and not is_mirror(pod)
+        and not is_protected(pod, now_s)
+    )
