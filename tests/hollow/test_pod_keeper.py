@@ -31,7 +31,8 @@ class HeldCarrier:
     def renew(self, renewal: Renewal, done: Renewed) -> None:
         raise AssertionError("pods renew nothing")
 
-    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None,
+             known: Callable[[], Any] | None = None) -> bool:
         assert urgency is Urgency.POD
         self.sent.append((call, done))
         return True

@@ -32,7 +32,7 @@ from holokube.hollow.kubelet_api.view import KubeletView
 from holokube.hollow.one_node import node_profile
 from holokube.hollow.profile import Profile
 from holokube.hollow.stages.loading import load_stages
-from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport, can_dial, without_managed_fields
+from holokube.hollow.wire import Dialer, Echoes, Slimmer, WireCarrier, WireTransport, can_dial
 from holokube.kube.errors import ApiError
 from holokube.kube.names import is_dns1123_subdomain
 from holokube.kube.node_flags import NodeFlags
@@ -263,9 +263,10 @@ def make_fleet(
     if not can_dial(access):
         return Fleet(clock, Client(http), options, rng=rng, identity=identity, keep=Slimmer())
     dialer = Dialer(clock, access)
-    client = Client(WireTransport(clock, dialer, http))
-    carrier = WireCarrier(clock, dialer, keep=without_managed_fields)
-    return Fleet(clock, client, options, rng=rng, identity=identity, carrier=carrier, keep=Slimmer())
+    echoes = Echoes(Slimmer())
+    client = Client(WireTransport(clock, dialer, http, echoes=echoes))
+    carrier = WireCarrier(clock, dialer, echoes=echoes)
+    return Fleet(clock, client, options, rng=rng, identity=identity, carrier=carrier, keep=echoes.keep)
 
 
 class _Registrar:

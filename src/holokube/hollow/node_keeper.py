@@ -193,7 +193,7 @@ class NodeKeeper:
         call = Call("patch", NODES, "", record.name, "status", {}, patch, PatchType.STRATEGIC.value)
         self.patches += 1
         self._carrier.send(
-            Urgency.NODE, call, partial(self._reported, record, due), partial(self._may_write, record)
+            Urgency.NODE, call, partial(self._reported, record, due), partial(self._may_write, record), record.known
         )
 
     def rest(self, record: NodeRecord) -> None:

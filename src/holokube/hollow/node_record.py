@@ -73,6 +73,10 @@ class NodeRecord:
     images: ImageStore | None = None
     """Only where somebody wants to know."""
 
+    def known(self) -> JsonObject:
+        """The Node object, as far as it is known."""
+        return self.node
+
     @property
     def all_faults(self) -> frozenset[Fault]:
         return self.faults | self.commanded

@@ -52,6 +52,10 @@ class PodRecord:
     """The state from which the write under way was decided."""
     failures: int = 0
 
+    def known(self) -> JsonObject:
+        """The Pod object, as far as it is known."""
+        return self.pod
+
 
 @dataclass(slots=True)
 class PodStats:
@@ -223,6 +227,7 @@ class PodKeeper:
             call,
             partial(self._answered, record, isinstance(write, PatchStatus), rest),
             partial(self._may_write, record.node),
+            record.known if isinstance(write, PatchStatus) else None,
         )
 
     def _answered(

@@ -88,10 +88,18 @@ class Carrier(Protocol):
     def renew(self, renewal: Renewal, done: Renewed) -> None:
         """Replaces a lease that is there; goes before everything else."""
 
-    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+    def send(
+        self,
+        urgency: Urgency,
+        call: Call,
+        done: Answered,
+        allowed: Callable[[], bool] | None = None,
+        known: Callable[[], JsonObject] | None = None,
+    ) -> bool:
         """Any other write; only events are ever refused, when too many of them wait already.
 
-        ``allowed`` is asked once more when the write's turn has come; if not, it is answered ``Withheld``.
+        ``allowed`` is asked once more when the write's turn has come; if not, it is answered ``Withheld``. ``known`` is
+        the object as far as the caller knows it: if the watch was faster, it need not be decoded again.
         """
 
     async def close(self) -> None:
@@ -199,7 +207,14 @@ class ClientCarrier:
     def renew(self, renewal: Renewal, done: Renewed) -> None:
         self._pool.submit(Urgency.LEASE, lambda: self._renew(renewal, done))
 
-    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+    def send(
+        self,
+        urgency: Urgency,
+        call: Call,
+        done: Answered,
+        allowed: Callable[[], bool] | None = None,
+        known: Callable[[], JsonObject] | None = None,  # noqa: ARG002 - the client has decoded the answer already
+    ) -> bool:
         return self._pool.submit(urgency, lambda: self._send(call, done, allowed))
 
     async def close(self) -> None:

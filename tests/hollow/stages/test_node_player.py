@@ -37,7 +37,8 @@ class FakeCarrier:
     def renew(self, renewal: Renewal, done: Renewed) -> None:
         raise AssertionError("no leases here")
 
-    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None,
+             known: Callable[[], Any] | None = None) -> bool:
         if urgency is Urgency.EVENT:
             self.events.append(call)
         else:

@@ -24,7 +24,7 @@ from holokube.client.transport import Call
 from holokube.hollow.fleet import Fleet, FleetOptions
 from holokube.hollow.leases import NAMESPACE
 from holokube.hollow.profile import named_profile
-from holokube.hollow.wire import Dialer, Slimmer, WireCarrier, WireTransport
+from holokube.hollow.wire import Dialer, Echoes, Slimmer, WireCarrier, WireTransport
 from holokube.hollow.writes import Carrier, ClientCarrier, Renewal, Urgency, WritePool
 from holokube.kube.conditions import is_true
 from holokube.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -47,8 +47,9 @@ class World:
         self.client = Client(self.http)
         self.pool = WritePool(workers=2, lease_workers=1)
         self.dialer = Dialer(self.clock, access)
+        self.echoes = Echoes(Slimmer())
         self.carrier: Carrier = (
-            WireCarrier(self.clock, self.dialer, gather_s=0.01, lease_gather_s=0.01)
+            WireCarrier(self.clock, self.dialer, gather_s=0.01, lease_gather_s=0.01, echoes=self.echoes)
             if kind == "wire"
             else ClientCarrier(self.clock, self.http, self.pool)
         )
@@ -66,9 +67,9 @@ class World:
     def fleet(self, options: FleetOptions) -> Fleet:
         if self.kind == "client":
             return Fleet(self.clock, self.client, options, rng=Rng(1), identity="me")
-        client = Client(WireTransport(self.clock, self.dialer, self.http, gather_s=0.01))
+        client = Client(WireTransport(self.clock, self.dialer, self.http, gather_s=0.01, echoes=self.echoes))
         return Fleet(
-            self.clock, client, options, rng=Rng(1), identity="me", carrier=self.carrier, keep=Slimmer()
+            self.clock, client, options, rng=Rng(1), identity="me", carrier=self.carrier, keep=self.echoes.keep
         )
 
 

@@ -10,7 +10,8 @@ credentials of the ordinary client. What they cannot do, or what goes wrong, is 
 
 from holokube.hollow.wire.carrier import WireCarrier
 from holokube.hollow.wire.dialer import Dialer, can_dial
-from holokube.hollow.wire.slim import Slimmer, without_managed_fields
+from holokube.hollow.wire.echoes import Echoes
+from holokube.hollow.wire.slim import Slimmer
 from holokube.hollow.wire.watching import WireTransport
 
-__all__ = ["Dialer", "Slimmer", "WireCarrier", "WireTransport", "can_dial", "without_managed_fields"]
+__all__ = ["Dialer", "Echoes", "Slimmer", "WireCarrier", "WireTransport", "can_dial"]

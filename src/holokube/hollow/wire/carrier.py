@@ -13,7 +13,9 @@ from holokube.client.http_errors import api_error
 from holokube.client.transport import Call
 from holokube.hollow.wire.answers import Answer
 from holokube.hollow.wire.dialer import Dialer
+from holokube.hollow.wire.echoes import Echoes, version_in
 from holokube.hollow.wire.pool import WirePool
+from holokube.hollow.wire.slim import decode_slim
 from holokube.hollow.writes import LEASE_TIMEOUT_S, Answered, Renewal, Renewed, Urgency, Withheld
 from holokube.kube.timeformat import format_micro_time
 from holokube.kube.types import JsonObject
@@ -38,7 +40,6 @@ _LEASE = (
     b'"resourceVersion":"%b","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"%b","uid":"%b"}]},'
     b'"spec":{"holderIdentity":%b,"leaseDurationSeconds":%d,"renewTime":"%b"%b}}'
 )
-_VERSION = b'"resourceVersion":"'
 
 
 class WireCarrier:
@@ -53,9 +54,9 @@ class WireCarrier:
         lease_connections: int = LEASE_CONNECTIONS,
         gather_s: float = GATHER_S,
         lease_gather_s: float = LEASE_GATHER_S,
-        keep: Callable[[JsonObject], JsonObject] | None = None,
+        echoes: Echoes | None = None,
     ) -> None:
-        """``keep`` makes answers smaller before anybody sees them, as it does with what informers keep."""
+        """``echoes`` hands answers on to whoever follows the watch."""
         self.leases = WirePool(
             clock, dialer, name="leases", connections=lease_connections, depth=256, spread_at=64,
             gather_s=lease_gather_s, timeout_s=LEASE_TIMEOUT_S,
@@ -64,7 +65,7 @@ class WireCarrier:
             clock, dialer, name="writes", connections=connections, depth=16, spread_at=4,
             gather_s=gather_s, timeout_s=TIMEOUT_S, priorities=len(Urgency),
         )  # fmt: skip
-        self._keep = keep
+        self._echoes = echoes
         self._stamp = (float("-inf"), b"")
         self._holder = ("", b"")
         self.dropped_events = 0
@@ -72,11 +73,18 @@ class WireCarrier:
     def renew(self, renewal: Renewal, done: Renewed) -> None:
         self.leases.submit(_Renew(self, renewal, done))
 
-    def send(self, urgency: Urgency, call: Call, done: Answered, allowed: Callable[[], bool] | None = None) -> bool:
+    def send(
+        self,
+        urgency: Urgency,
+        call: Call,
+        done: Answered,
+        allowed: Callable[[], bool] | None = None,
+        known: Callable[[], JsonObject] | None = None,
+    ) -> bool:
         if urgency is Urgency.EVENT and self.others.queued_at(urgency) >= EVENTS_MAX:
             self.dropped_events += 1
             return False
-        self.others.submit(_Write(call, done, allowed, self._keep), urgency)
+        self.others.submit(_Write(call, done, allowed, known, self._echoes), urgency)
         return True
 
     async def close(self) -> None:
@@ -128,7 +136,7 @@ class _Renew:
 
     def answered(self, answer: Answer) -> None:
         # 201 comes from a server that creates what is put: the lease was deleted meanwhile, and is ours again.
-        version = _version_in(answer.body) if answer.code in (200, 201) else ""
+        version = version_in(answer.body) if answer.code in (200, 201) else ""
         if version:
             self._done(version, None)
             return
@@ -141,21 +149,25 @@ class _Renew:
 class _Write:
     """Any other write. It is encoded when it is handed in: while many wait, bytes take a fraction of the objects."""
 
-    __slots__ = ("_allowed", "_body", "_content_type", "_done", "_keep", "_named", "retries_429", "since_s", "tries")
+    __slots__ = (
+        "_allowed", "_body", "_content_type", "_done", "_echoes", "_known", "_named", "retries_429", "since_s", "tries",
+    )  # fmt: skip
 
     def __init__(
         self,
         call: Call,
         done: Answered,
         allowed: Callable[[], bool] | None,
-        keep: Callable[[JsonObject], JsonObject] | None,
+        known: Callable[[], JsonObject] | None,
+        echoes: Echoes | None,
     ) -> None:
         self._named = Call(call.verb, call.resource, call.namespace, call.name, call.subresource, call.query)
         self._content_type = call.content_type
         self._body = orjson.dumps(call.body) if call.body is not None else b""
         self._done = done
         self._allowed = allowed
-        self._keep = keep
+        self._known = known
+        self._echoes = echoes
         self.since_s = 0.0
         self.tries = 0
         self.retries_429 = True
@@ -175,32 +187,30 @@ class _Write:
         )  # fmt: skip
 
     def answered(self, answer: Answer) -> None:
-        if 200 <= answer.code < 300:
-            try:
-                found = orjson.loads(answer.body) if answer.body else {}
-            except orjson.JSONDecodeError:
-                found = None
-            if isinstance(found, dict):
-                if self._keep is not None and "metadata" in found:
-                    found = self._keep(found)
-                self._done(found, None)
-                return
-        self._done({}, refusal(answer, self.what))
+        found = self._object_in(answer.body) if 200 <= answer.code < 300 else None
+        if found is not None:
+            self._done(found, None)
+        else:
+            self._done({}, refusal(answer, self.what))
+
+    def _object_in(self, body: bytes) -> JsonObject | None:
+        known = self._known() if self._known is not None else None
+        if known is not None and version_in(body) == known["metadata"].get("resourceVersion"):
+            # The watch was faster.
+            return known
+        try:
+            found = decode_slim(body) if body else {}
+        except orjson.JSONDecodeError:
+            return None
+        if not isinstance(found, dict):
+            return None
+        # Only of objects that somebody knows, and hence follows, an echo will come.
+        if known is not None and self._echoes is not None and "metadata" in found:
+            return self._echoes.put(found, known)
+        return found
 
     def failed(self, error: HolokubeError) -> None:
         self._done({}, error)
-
-
-def _version_in(body: bytes) -> str:
-    """The resourceVersion in an object that is not decoded.
-
-    Quotes inside strings are escaped, so the text searched for can only be a key; a Lease has it in one place.
-    """
-    at = body.find(_VERSION)
-    if at < 0:
-        return ""
-    start = at + len(_VERSION)
-    return body[start : body.find(b'"', start)].decode()
 
 
 def refusal(answer: Answer, what: str) -> HolokubeError:

@@ -21,22 +21,29 @@ from holokube.client.transport import JSON, Call, Transport, WatchEvent
 from holokube.hollow.wire.answers import ChunkDecoder, WireError, is_chunked, read_head
 from holokube.hollow.wire.connection import Connection
 from holokube.hollow.wire.dialer import Dialer
+from holokube.hollow.wire.echoes import Echoes
+from holokube.hollow.wire.slim import decode_slim
 
 GATHER_S = 0.1
 WATCH_SILENCE_S = 30.0
 """How long after its announced end a watch may stay silent before it counts as dead."""
 ANSWER_TIMEOUT_S = 30.0
 MAX_EVENT_BYTES = 8 * 1024 * 1024
+_MODIFIED = b'{"type":"MODIFIED"'
 
 
 class WireTransport:
     """A transport whose watches are cheap."""
 
-    def __init__(self, clock: Clock, dialer: Dialer, inner: Transport, *, gather_s: float = GATHER_S) -> None:
+    def __init__(
+        self, clock: Clock, dialer: Dialer, inner: Transport, *, gather_s: float = GATHER_S,
+        echoes: Echoes | None = None,
+    ) -> None:
         self._clock = clock
         self._dialer = dialer
         self._inner = inner
         self._gather_s = gather_s
+        self._echoes = echoes
         self._open: set[Connection] = set()
         self._closed = False
 
@@ -74,10 +81,17 @@ class WireTransport:
         try:
             async for lines in stream.read(what):
                 for line in lines:
-                    yield _event(line, what, self._dialer.server)
+                    yield self._event(line, what)
         finally:
             self._open.discard(stream.connection)
             stream.connection.close()
+
+    def _event(self, line: bytes, what: str) -> WatchEvent:
+        if self._echoes is not None and line.startswith(_MODIFIED):
+            echo = self._echoes.take(line)
+            if echo is not None:
+                return WatchEvent("MODIFIED", echo)
+        return _event(line, what, self._dialer.server)
 
     async def _start(self, call: Call) -> _Stream | None:
         """Sends the request and reads the head of the answer; None if it is not 200."""
@@ -184,7 +198,7 @@ class _Stream:
 
 def _event(line: bytes, what: str, server: str) -> WatchEvent:
     try:
-        event = orjson.loads(line)
+        event = decode_slim(line)
         return WatchEvent(event["type"], event["object"])
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise TransportError(
