@@ -4,6 +4,7 @@ The whole tree, the API's own errors (``holokube.kube.errors``) included::
 
     HolokubeError                     what went wrong, and a hint what to do
     ├── UsageError                    the command line or a file given to it is wrong      (exit code 2)
+    │   └── CatalogError              a catalogue of instance types cannot be read (holokube.pricing.errors)
     ├── ConfigError                   a kubeconfig or a setting cannot be used             (exit code 1)
     ├── StalledError                  virtual time: nothing can ever happen again
     ├── StoreError                    the store refuses

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 from holokube.kube.requirements import (
@@ -38,6 +39,13 @@ UNKNOWN_PRICE: Final = math.inf
 """Above every price: nothing can be launched."""
 
 
+@lru_cache(maxsize=4096)
+def _place(zone: str, capacity_type: str, reservation_id: str) -> Requirements:
+    """A catalogue has few places and many offerings, so they share what they are."""
+    labels = {ZONE_LABEL: zone, CAPACITY_TYPE_LABEL: capacity_type, RESERVATION_ID_LABEL: reservation_id}
+    return Requirements.from_labels({key: value for key, value in labels.items() if value})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Offering:
     """One place where an instance type can be had, and its price there."""
@@ -60,12 +68,9 @@ class Offering:
     """Whether the price is not the catalogue's."""
 
     def __post_init__(self) -> None:
-        labels = {ZONE_LABEL: self.zone, CAPACITY_TYPE_LABEL: self.capacity_type}
-        if self.reservation_id:
-            labels[RESERVATION_ID_LABEL] = self.reservation_id
-        missing = {key: value for key, value in labels.items() if value and key not in self.requirements}
-        if missing:
-            object.__setattr__(self, "requirements", Requirements.from_labels(missing).merged(self.requirements))
+        place = _place(self.zone, self.capacity_type, self.reservation_id)
+        if not place.keys() <= self.requirements.keys():
+            object.__setattr__(self, "requirements", place.without(*self.requirements).merged(self.requirements))
 
     @property
     def is_reserved(self) -> bool:
@@ -166,10 +171,10 @@ def _groups(instance_type: InstanceType) -> list[AllocatableGroup]:
             continue
         key = (_as_key(offering.capacity_override), _as_key(offering.overhead_override))
         overridden.setdefault(key, []).append(offering)
-    groups = [AllocatableGroup(_allocatable(instance_type, None), tuple(plain))]
-    for offerings in overridden.values():
-        groups.append(AllocatableGroup(_allocatable(instance_type, offerings[0]), tuple(offerings)))
-    return groups
+    return [
+        AllocatableGroup(_allocatable(instance_type, None), tuple(plain)),
+        *(AllocatableGroup(_allocatable(instance_type, alike[0]), tuple(alike)) for alike in overridden.values()),
+    ]
 
 
 def _as_key(vector: ResourceVector | None) -> tuple[tuple[str, int], ...] | None:
@@ -198,17 +203,25 @@ def type_requirements(
     labels: dict[str, str] | None = None,
 ) -> Requirements:
     """The requirements of a type: its own labels, and every zone and capacity type it is offered in."""
-    places = tuple(offerings)
     return Requirements((
         Requirement.new(INSTANCE_TYPE_LABEL, "In", (name,)),
         Requirement.new(ARCH_LABEL, "In", (architecture,)),
         Requirement.new(OS_LABEL, "In", operating_systems),
-        Requirement.new(ZONE_LABEL, "In", (value for o in places for value in o.requirements.of(ZONE_LABEL).values)),
-        Requirement.new(
-            CAPACITY_TYPE_LABEL, "In", (value for o in places for value in o.requirements.of(CAPACITY_TYPE_LABEL).values)
-        ),
+        *_places(tuple(offerings)),
         *(Requirement.new(key, "In", (value,)) for key, value in (labels or {}).items()),
     ))  # fmt: skip
+
+
+def type_requirements_of(one: InstanceType, offerings: Iterable[Offering]) -> Requirements:
+    """The requirements of a type that is to be offered otherwise."""
+    return one.requirements.without(ZONE_LABEL, CAPACITY_TYPE_LABEL).adding(*_places(tuple(offerings)))
+
+
+def _places(offerings: tuple[Offering, ...]) -> list[Requirement]:
+    return [
+        Requirement.new(key, "In", [value for offering in offerings for value in offering.requirements.of(key).values])
+        for key in (ZONE_LABEL, CAPACITY_TYPE_LABEL)
+    ]
 
 
 class Catalog:
@@ -219,6 +232,7 @@ class Catalog:
     def __init__(self, types: Iterable[InstanceType], well_known: Iterable[str] = ()) -> None:
         self.types: tuple[InstanceType, ...] = tuple(types)
         self.by_name: dict[str, InstanceType] = {one.name: one for one in self.types}
+        """A name may stand for several types, for different operating systems; here is the last, as upstream has it."""
         added = {key for one in self.types for offering in one.offerings for key in offering.requirements}
         self.well_known: frozenset[str] = WELL_KNOWN_LABELS | frozenset(well_known) | added
         """Keys that a pool may leave undefined: the common ones, the catalogue's own, and those of offerings."""

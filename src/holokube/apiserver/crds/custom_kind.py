@@ -71,6 +71,8 @@ class CustomKind(Kind):
                 f'{self.rules.qualified_name} "{name}" is forbidden: {why}',
                 details=details_for(group, plural, name),
             )
+        # The status that came with it was taken away, and with it the defaults in it.
+        apply_defaults(new, self.rules.node)
 
     def spec_changed(self, new: JsonObject, old: JsonObject) -> bool:
         """Anything but metadata counts; the status only where it is not a subresource (it is the old one then)."""

@@ -13,10 +13,18 @@ from holokube.kube.requirements import (
 )
 from holokube.kube.taints import NO_EXECUTE, NO_SCHEDULE, Taint
 from holokube.pricing.instance_types import ON_DEMAND, RESERVATION_ID_LABEL, RESERVED, SPOT
+from holokube.pricing.size_labels import (
+    INSTANCE_CPU_LABEL,
+    INSTANCE_FAMILY_LABEL,
+    INSTANCE_MEMORY_LABEL,
+    INSTANCE_SIZE_LABEL,
+    SIZE_LABELS,
+)
 
 __all__ = [
-    "CAPACITY_TYPE_LABEL", "HOSTNAME_LABEL", "NODEPOOL_LABEL", "ON_DEMAND", "RESERVATION_ID_LABEL", "RESERVED",
-    "SPOT", "WELL_KNOWN_LABELS",
+    "CAPACITY_TYPE_LABEL", "HOSTNAME_LABEL", "INSTANCE_CPU_LABEL", "INSTANCE_FAMILY_LABEL", "INSTANCE_MEMORY_LABEL",
+    "INSTANCE_SIZE_LABEL", "NODEPOOL_LABEL", "ON_DEMAND", "RESERVATION_ID_LABEL", "RESERVED", "SIZE_LABELS", "SPOT",
+    "WELL_KNOWN_LABELS",
 ]  # fmt: skip
 
 GROUP: Final = "karpenter.sh"
@@ -29,19 +37,13 @@ KWOK_NODE_CLASS: Final = "KWOKNodeClass"
 REGISTERED_LABEL: Final = "karpenter.sh/registered"
 INITIALIZED_LABEL: Final = "karpenter.sh/initialized"
 DO_NOT_SYNC_TAINTS_LABEL: Final = "karpenter.sh/do-not-sync-taints"
-INSTANCE_SIZE_LABEL: Final = "karpenter.kwok.sh/instance-size"
-INSTANCE_FAMILY_LABEL: Final = "karpenter.kwok.sh/instance-family"
-INSTANCE_CPU_LABEL: Final = "karpenter.kwok.sh/instance-cpu"
-INSTANCE_MEMORY_LABEL: Final = "karpenter.kwok.sh/instance-memory"
 KWOK_NODE_LABEL: Final = "kwok.x-k8s.io/node"
 """On a hollow node, as a label and as an annotation, with the value ``fake``."""
 INSTANCE_PRICE_LABEL: Final = "eks-node-viewer/instance-price"
 KWOK_PARTITION_LABEL: Final = "kwok-partition"
 EXCLUDE_BALANCERS_LABEL: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
 
-PROVIDER_LABELS: Final = frozenset({
-    INSTANCE_SIZE_LABEL, INSTANCE_FAMILY_LABEL, INSTANCE_CPU_LABEL, INSTANCE_MEMORY_LABEL, RESERVATION_ID_LABEL,
-})  # fmt: skip
+PROVIDER_LABELS: Final = SIZE_LABELS | {RESERVATION_ID_LABEL}
 """Keys that the hollow provider makes well known."""
 ALL_WELL_KNOWN_LABELS: Final = WELL_KNOWN_LABELS | PROVIDER_LABELS
 RESTRICTED_DOMAINS: Final = frozenset({GROUP, KWOK_GROUP})

@@ -10,7 +10,13 @@ from typing import Any, Final, NamedTuple
 from holokube.karpenter.api import labels
 from holokube.karpenter.api.durations import duration_s
 from holokube.kube import conditions
-from holokube.kube.requirements import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL, Requirements
+from holokube.kube.requirements import (
+    CAPACITY_TYPE_LABEL,
+    INSTANCE_TYPE_LABEL,
+    NODEPOOL_LABEL,
+    ZONE_LABEL,
+    Requirements,
+)
 from holokube.kube.resources import ResourceVector, parse_resources
 from holokube.kube.taints import Taint
 from holokube.kube.timeformat import parse_time

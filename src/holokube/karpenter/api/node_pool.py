@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -98,7 +98,7 @@ class NodePool:
     @property
     def uid(self) -> str:
         """The object's own."""
-        return self._metadata.get("uid", "")
+        return str(self._metadata.get("uid", ""))
 
     @property
     def generation(self) -> int:
@@ -149,12 +149,6 @@ class NodePool:
         """Changes when a node made from the old template should be replaced."""
         return pool_hash((self.object.get("spec") or _EMPTY).get("template") or _EMPTY)
 
-    @property
-    def order(self) -> tuple[int, tuple[int, ...]]:
-        """Sort key in which pools are tried: heavier ones first, of equal weight the later name first."""
-        # Texts cannot be sorted downwards by a key, so the end counts as smaller than any letter, and all turn around.
-        return -self.weight, tuple(-letter - 1 for letter in self.name.encode()) + (0,)
-
     def exceeded_limit(self, usage: Mapping[str, int]) -> str:
         """Which limit is exceeded (strictly) by such a usage; empty if none."""
         for name, used in usage.items():
@@ -167,6 +161,6 @@ class NodePool:
         return allowed_disruptions(self.budgets, now_s, nodes, reason)
 
 
-def in_order(pools: Mapping[str, NodePool] | list[NodePool] | tuple[NodePool, ...]) -> list[NodePool]:
-    """Pools as they are tried, the first first."""
-    return sorted(pools.values() if isinstance(pools, Mapping) else pools, key=lambda pool: pool.order)
+def in_order(pools: Iterable[NodePool]) -> list[NodePool]:
+    """Pools as they are tried: heavier ones first, of equal weight the later name first."""
+    return sorted(pools, key=lambda pool: (pool.weight, pool.name), reverse=True)

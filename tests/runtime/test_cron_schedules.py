@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from holokube.kube.timeformat import format_time, parse_time
-from holokube.workloads.cron_schedules import ScheduleError, parse_schedule
+from holokube.runtime.cron_schedules import ScheduleError, parse_schedule
 
 
 def due(schedule: str, after: str, count: int = 1, zone: str = "") -> list[str]:
