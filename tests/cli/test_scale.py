@@ -11,10 +11,11 @@ import pytest
 
 from holokube.client.client import Client
 from holokube.client.resources import NODES
-from holokube.hollow.node_sets import PARALLEL, NodeSet
+from holokube.hollow.node_sets import NodeSet
 from holokube.hollow.node_template import ProfileTemplate
 from holokube.hollow.profile import NodeProfile
 from holokube.kube.errors import Forbidden
+from holokube.runtime.many_writes import PARALLEL
 from holokube.testing import Cluster, Server, serve
 from holokube.testing.controlplane import ControlPlane
 from tests.cli.program import Inside, assert_two_lines

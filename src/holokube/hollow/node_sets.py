@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from holokube.base.errors import HolokubeError
 from holokube.client.client import Client
 from holokube.client.resources import NODES
 from holokube.hollow.node_template import NODE_SET, marked, missing_indexes, newest_first
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
 from holokube.kube.types import JsonObject
+from holokube.runtime.many_writes import do_all
 
-PARALLEL = 32
 DEFAULT_PREFIX = "node"
+MESSAGE = "after {done} of {all} nodes"
 
 
 class Maker(Protocol):
@@ -52,7 +51,7 @@ class NodeSet:
         owned = (await client.list_all(NODES, label_selector=f"{NODE_SET}={self._prefix}")).items
         if len(owned) > count:
             doomed = newest_first(owned, self._prefix)[: len(owned) - count]
-            done = await _all([_removal(client, node) for node in doomed], progress)
+            done = await do_all([_removal(client, node) for node in doomed], progress, MESSAGE)
             return Scaled(self._prefix, len(owned), 0, done)
         created = 0
         taken: list[str] = []
@@ -62,7 +61,7 @@ class NodeSet:
             indexes = missing_indexes(mine, taken, self._prefix, wanted)
             made = [marked(self._maker.render(f"{self._prefix}-{index}", index), self._prefix) for index in indexes]
             refused: list[str] = []
-            await _all([_creation(client, node, refused) for node in made], progress)
+            await do_all([_creation(client, node, refused) for node in made], progress, MESSAGE)
             created += wanted - len(refused)
             # A name that a stranger's node has is left to it; the next free number takes its place.
             taken += refused
@@ -89,40 +88,3 @@ def _removal(client: Client, node: JsonObject) -> Callable[[], Awaitable[None]]:
             await client.delete(NODES, meta["name"], uid=meta["uid"])
 
     return remove
-
-
-async def _all(jobs: Sequence[Callable[[], Awaitable[None]]], progress: Callable[[int, int], None]) -> int:
-    """Runs all jobs, some at a time; the first error ends it, as does an interrupt, after those under way."""
-    left = iter(jobs)
-    failures: list[HolokubeError] = []
-    done = 0
-    stopped = False
-
-    async def work() -> None:
-        nonlocal done
-        for job in left:
-            try:
-                await job()
-            except HolokubeError as error:
-                failures.append(error)
-                return
-            done += 1
-            progress(done, len(jobs))
-            if stopped or failures:
-                return
-
-    workers = [asyncio.create_task(work(), name=f"node writer {number}") for number in range(min(PARALLEL, len(jobs)))]
-    if workers:
-        try:
-            await asyncio.wait(workers)
-        except asyncio.CancelledError:
-            stopped = True
-            await asyncio.wait(workers)
-            raise
-        for worker in workers:
-            worker.result()
-    if failures:
-        error = failures[0]
-        error.message = f"after {done} of {len(jobs)} nodes: {error.message}"
-        raise error
-    return done
