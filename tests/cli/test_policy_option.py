@@ -9,6 +9,7 @@ import pytest
 from holokube.base.errors import UsageError
 from holokube.cli.policy_option import choose_policy
 from holokube.cluster.cluster_autoscaler_policy import ClusterAutoscalerPolicy
+from holokube.cluster.karpenter_policy import KarpenterPolicy
 
 NODE = """
 apiVersion: v1
@@ -54,3 +55,12 @@ def test_a_file_without_nodes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
     with pytest.raises(UsageError, match="holds no Node"):
         choose_policy("cluster-autoscaler", "", str(tmp_path / "groups.yaml"))
+
+
+def test_karpenter_takes_its_own_flags_and_no_groups() -> None:
+    policy = choose_policy("karpenter", "--batch-idle-duration=2s", "")
+    assert isinstance(policy, KarpenterPolicy) and policy.settings.batch_idle_duration_s == 2.0
+    with pytest.raises(UsageError, match="--node-groups is for cluster-autoscaler"):
+        choose_policy("karpenter", "", "groups.yaml")
+    with pytest.raises(UsageError, match="expander"):
+        choose_policy("karpenter", "--expander=price", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 NONE: Final = "none"
 CLUSTER_AUTOSCALER: Final = "cluster-autoscaler"
-POLICIES: Final = (NONE, CLUSTER_AUTOSCALER)
+KARPENTER: Final = "karpenter"
+POLICIES: Final = (NONE, CLUSTER_AUTOSCALER, KARPENTER)
 
 
 def choose_policy(name: str, flags: str, node_groups: str) -> Policy | None:
@@ -25,11 +27,29 @@ def choose_policy(name: str, flags: str, node_groups: str) -> Policy | None:
             if value:
                 raise UsageError(f"{option} is for a policy, and there is none", hint=f"Add --policy {POLICIES[1]}.")
         return None
-    # Imported here: whoever wants no policy waits for none.
+    # Imported where they are needed: whoever wants no policy waits for none.
+    if name == KARPENTER:
+        if node_groups:
+            raise UsageError("--node-groups is for cluster-autoscaler", hint="Apply NodePools instead.")
+        return _karpenter(_split(flags))
+    return _cluster_autoscaler(_split(flags), node_groups)
+
+
+def _karpenter(flags: list[str]) -> Policy:
+    from holokube.cluster.karpenter_policy import KarpenterPolicy
+    from holokube.karpenter.settings import parse_flags
+    from holokube.pricing.catalog_files import read_catalog
+
+    settings = parse_flags(flags)
+    path = settings.instance_types_file_path
+    return KarpenterPolicy(settings, read_catalog(Path(path)) if path else None)
+
+
+def _cluster_autoscaler(flags: list[str], node_groups: str) -> Policy:
     from holokube.cluster.cluster_autoscaler_policy import ClusterAutoscalerPolicy
     from holokube.cluster_autoscaler.flags import parse_flags
 
-    parsed = parse_flags(_split(flags))
+    parsed = parse_flags(flags)
     for warning in parsed.warnings:
         click.echo(f"warning: {warning}", err=True)
     return ClusterAutoscalerPolicy(parsed.options, _templates(node_groups) if node_groups else ())

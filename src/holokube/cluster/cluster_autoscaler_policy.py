@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from holokube.base.clock import Clock
+from holokube.client.client import Client
 from holokube.cluster.policy import Site
 from holokube.cluster_autoscaler.cloud.kwok.provider import build as build_kwok
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
@@ -36,6 +38,9 @@ class ClusterAutoscalerPolicy:
     @property
     def name(self) -> str:
         return COMPONENT
+
+    async def prepare(self, clock: Clock, client: Client) -> None:
+        """Nothing: groups are made of nodes."""
 
     def build(self, site: Site) -> list[Component]:
         client = site.connect(COMPONENT)

@@ -163,6 +163,8 @@ class LivingCluster:
         """Begin to run, in tasks of the present loop; returns when all caches are filled."""
         if self._running is not None:
             raise HolokubeError("the cluster runs already", hint="Stop it, and build a new one.")
+        if self.options.policy is not None:
+            await self.options.policy.prepare(self._clock, self._connect("holokube"))
         self._running = asyncio.create_task(self.app.run(), name="cluster")
         synced = asyncio.create_task(self.informers.synced())
         await asyncio.wait({synced, self._running}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
 """A policy: who decides how many nodes there are. It is a set of components like all others.
 
-A new autoscaler is added by writing a class with these two members; nobody who assembles a cluster has to know more.
+A new autoscaler is added by writing a class with these members; nobody who assembles a cluster has to know more.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class Policy(Protocol):
     @property
     def name(self) -> str:
         """The value of ``--policy``."""
+
+    async def prepare(self, clock: Clock, client: Client) -> None:
+        """Puts onto the server what has to be there before anything runs."""
 
     def build(self, site: Site) -> list[Component]:
         """The components, not running yet; caches that they need are asked for here."""
