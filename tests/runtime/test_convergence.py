@@ -16,6 +16,7 @@ from holokube.client.informer import Informer
 from holokube.client.resources import CONFIG_MAPS, PODS
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.runtime.app import App
+from holokube.runtime.ratelimit import DEFAULT_MAX_DELAY_S
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerRunner, InformerSource, enqueue_owner, enqueue_self, split_key
@@ -102,8 +103,9 @@ async def live(clock: VirtualClock, seed: int) -> tuple[FakeTransport, Replicato
     running = asyncio.create_task(app.run())
     await disturb(clock, rng.fork("user"), user, server)
     faulty.faults = Faults()
-    # The longest wait left is one lost answer, one time-out of a delayed event and the backoff of a key.
-    await clock.sleep(300)
+    # The longest wait left is one lost answer, one time-out of a delayed event and the backoff of a key: one that has
+    # failed seventeen times in a row waits for eleven minutes.
+    await clock.sleep(300 + DEFAULT_MAX_DELAY_S)
     app.stop()
     assert await running is True
     await server.close()
