@@ -235,9 +235,49 @@ def shrink(shape_name: str, nodes: int, seed: int) -> JsonObject:
     }  # fmt: skip
 
 
+def regroup(shape_name: str, nodes: int, seed: int) -> JsonObject:
+    """The same cluster, consolidated in one move of any nodes to any others."""
+    from dataclasses import replace
+
+    from tests.karpenter.checker_inputs import check_placements
+    from tests.karpenter.disruption import clusters
+
+    from holokube.karpenter.disruption.view import DisruptionView
+    from holokube.karpenter.optimal.global_consolidation import consolidate_globally
+    from holokube.karpenter.plan.optimal_planner import global_budget, removable
+    from holokube.karpenter.scheduling.problem import Problem
+    from holokube.karpenter.scheduling.simulation import Simulation
+
+    shape: clusters.Shape = getattr(clusters, shape_name)
+    given = clusters.build(seed, replace(shape, nodes=nodes))
+    problem = Problem(
+        pools=given.pools, types_of_pool=given.types_of_pool, state_nodes=given.nodes, now_s=clusters.NOW_S)
+    view = DisruptionView(
+        now_s=clusters.NOW_S, nodes=given.nodes, pools={pool.name: pool for pool in given.pools},
+        types_of_pool=given.types_of_pool, simulator=Simulation(problem))
+    candidates = removable(view)
+    started_s = time.perf_counter()
+    move = consolidate_globally(problem, candidates, global_budget(view))
+    took_s = time.perf_counter() - started_s
+    gone = set(move.removed)
+    moved = [pod for candidate in candidates if candidate.name in gone for pod in candidate.movable_pods]
+    after = replace(problem, pods=moved, state_nodes=[one for one in given.nodes if one.name not in gone])
+    violations = check_placements(after, move.claims, move.existing)
+    return {
+        "price_before": move.price_before, "price": move.price_after, "bound": move.bound, "took_s": took_s,
+        "nodes_before": len(given.nodes), "nodes": len(given.nodes) - len(gone) + len(move.claims),
+        "violations": [str(violation) for violation in violations][:5],
+    }  # fmt: skip
+
+
 def bench_shrinking(quick: bool) -> None:
     nodes = 50 if quick else 1_000
     for shape in ("PLAIN", "CONSTRAINED"):
+        best = in_a_process("--regroup", shape, str(nodes))
+        name = f"optimal, one move, {nodes} nodes, {shape.lower()}"
+        record(f"{name}, price", best["price"], best["bound"], "$/h", goal=f"was {best['price_before']:,.0f}")
+        record(f"{name}, nodes", best["nodes"], best["nodes_before"], "nodes", goal=f"in {best['took_s']:.0f} s")
+        tell_violations(name, best["violations"])
         done = in_a_process("--shrink", shape, str(nodes))
         name = f"shrinking, {nodes} nodes, {shape.lower()}"
         record(f"{name}, price after", done["price"], done["bound"], "$/h", goal=f"was {done['price_before']:,.0f}")
@@ -262,6 +302,7 @@ def main() -> int:
     parser.add_argument("--consolidate", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--optimal", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--shrink", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--regroup", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     unknown = [part for part in args.parts if part not in PARTS]
     if unknown:
@@ -274,6 +315,8 @@ def main() -> int:
         print(json.dumps(optimal(args.optimal[0], int(args.optimal[1]))))
     elif args.shrink:
         print(json.dumps(shrink(args.shrink[0], int(args.shrink[1]), 1)))
+    elif args.regroup:
+        print(json.dumps(regroup(args.regroup[0], int(args.regroup[1]), 1)))
     else:
         for part in args.parts or PARTS:
             anchor, bench = PARTS[part]

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "node-sizing": ("holokube.cli.node_sizing", "Size DaemonSet pods by the node they run on."),
     "cluster-autoscaler": ("holokube.cli.cluster_autoscaler", "Scale node groups of hollow nodes up and down."),
     "cloud-provider": ("holokube.cli.cloud_provider", "Serve hollow nodes to the real cluster-autoscaler."),
+    "karpenter": ("holokube.cli.karpenter", "Make hollow nodes for pods that find none, and consolidate them."),
     "plan": ("holokube.cli.plan", "Show what an autoscaler would do to a cluster, and why."),
     "snapshot": ("holokube.cli.snapshot", "Read a live cluster into a file."),
     "version": ("holokube.cli.version", "Show the versions of holokube and of the API it serves."),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Policy -> its module, which has a function ``plan(Request) -> Answer``.
 POLICIES: Mapping[str, str] = {
     "cluster-autoscaler": "holokube.cli.plan_cluster_autoscaler",
+    "karpenter": "holokube.cli.plan_karpenter",
+    "optimal": "holokube.cli.plan_optimal",
 }
 
 
@@ -33,6 +35,10 @@ class Request:
     seed: str
     node_order: str | None
     waits: bool
+    catalog: str = ""
+    """A file with instance types."""
+    time_limit_s: float | None = None
+    """For a search that gets better the longer it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,16 @@ class Answer:
     "annotations cluster-autoscaler.kwok.nodegroup/{name,min-count,max-count,price-per-hour}. May be repeated.",
 )  # fmt: skip
 @click.option(
+    "--catalog", default="", type=click.Path(), metavar="FILE",
+    help="Instance types and prices for karpenter and optimal: JSON as upstream's kwok provider takes it, or CSV; "
+    "generated unless told.",
+)  # fmt: skip
+@click.option(
+    "--time-limit", "time_limit_s", type=click.FloatRange(min=0.1), default=None, metavar="SECONDS",
+    help="End the search of optimal after so long, with the best plan so far; without a limit the same files give the "
+    "same plan.",
+)  # fmt: skip
+@click.option(
     "--wait/--no-wait", "waits", default=True,
     help="Whether to wait until nodes that nobody needs may go, or to plan this moment only.",
 )  # fmt: skip
@@ -85,6 +101,8 @@ def command(
     policy: str,
     output: str,
     templates: tuple[str, ...],
+    catalog: str,
+    time_limit_s: float | None,
     waits: bool,
     seed: str,
     node_order: str | None,
@@ -94,13 +112,17 @@ def command(
 
     The real loop runs on a copy of what the files hold, on virtual time; nothing outside is touched. The policy's own
     flags may follow, with their usual names and defaults: --expander=price, --nodes=1:10:default-pool,
-    --scale-down-utilization-threshold=0.6.
+    --scale-down-utilization-threshold=0.6 for cluster-autoscaler, --preference-policy=Ignore,
+    --feature-gates=SpotToSpotConsolidation=true for karpenter.
 
-    A scenario (an object with nodeGroups) is played as it says; its answer is one entry per loop.
+    A scenario (an object with nodeGroups) is played by cluster-autoscaler as it says; its answer is one entry per loop.
+    A problem (an object with nodePools) is solved by karpenter and optimal, which otherwise need NodePools among the
+    objects. Policy optimal looks for the cheapest plan and tells how far it can be from the cheapest possible.
     """
     settings.configure_logging()
     request = Request(
-        files, templates, tuple(flag for flag in flags if flag != "--"), seed, node_order, waits)
+        files, templates, tuple(flag for flag in flags if flag != "--"), seed, node_order, waits, catalog,
+        time_limit_s)
     answer: Answer = importlib.import_module(POLICIES[policy]).plan(request)
     if output == "json":
         import orjson

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from holokube.apiserver.manifests import Manifests, read_manifests
 from holokube.base.errors import UsageError
 from holokube.cli.plan import Answer, Request
+from holokube.cli.plan_files import paths_of
 from holokube.cli.plan_tables import show_scenario, show_snapshot
 from holokube.cluster_autoscaler.cloud.kwok.grouping import Template
 from holokube.cluster_autoscaler.flags import ParsedFlags, parse_flags
@@ -18,12 +18,13 @@ from holokube.cluster_autoscaler.plan.scenario_run import run_scenario
 from holokube.cluster_autoscaler.plan.snapshot_input import read_snapshot
 from holokube.cluster_autoscaler.plan.snapshot_run import run_snapshot
 
-_SUFFIXES = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")
-
 
 def plan(request: Request) -> Answer:
     """The plan for what the files hold."""
-    documents = [read_manifests(path) for path in _paths(request.files)]
+    if request.catalog:
+        raise UsageError("--catalog is for karpenter and optimal; the cluster-autoscaler's nodes come from groups",
+                         hint="Leave it out, or add --policy karpenter.")
+    documents = [read_manifests(path) for path in paths_of(request.files)]
     scenarios = [(found, obj) for found in documents for obj in found.objects if is_scenario(obj)]
     if scenarios:
         return _plan_scenario(request, documents, scenarios)
@@ -61,23 +62,9 @@ def _flags(flags: tuple[str, ...]) -> ParsedFlags:
     return parsed
 
 
-def _paths(files: tuple[str, ...]) -> list[str]:
-    """The files, in the order given; those of a folder by name."""
-    paths: list[str] = []
-    for name in files:
-        if name == "-" or not Path(name).is_dir():
-            paths.append(name)
-            continue
-        inside = sorted(str(path) for path in Path(name).iterdir() if path.name.endswith(_SUFFIXES))
-        if not inside:
-            raise UsageError(f"folder {name} has no .json or .yaml files", hint="Name the files themselves.")
-        paths += inside
-    return paths
-
-
 def _templates(files: tuple[str, ...]) -> list[Template]:
     found: list[Template] = []
-    for path in _paths(files):
+    for path in paths_of(files):
         manifests = read_manifests(path)
         for index, obj in enumerate(manifests.objects):
             if not isinstance(obj, dict) or obj.get("kind") != "Node":

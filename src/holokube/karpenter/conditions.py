@@ -1,7 +1,7 @@
 """Status conditions of NodePools, NodeClaims and node classes: some of them make up the one called Ready.
 
-A condition that Ready depends on is never absent: until somebody sets it, it is Unknown since the object was made, which
-is what time-outs are counted from. Ready is False as soon as one of the others is, and True when all are.
+A condition that Ready depends on is never absent: until somebody sets it, it is Unknown since the object was made,
+which is what time-outs are counted from. Ready is False as soon as one of the others is, and True when all are.
 """
 
 from __future__ import annotations
@@ -10,26 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holokube.karpenter.api.labels import NODECLAIM_READY_NEEDS, NODEPOOL_READY_NEEDS, READY
 from holokube.kube.conditions import ConditionStatus, conditions_of, find_condition, remove_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
-
-READY: Final = "Ready"
-
-LAUNCHED: Final = "Launched"
-REGISTERED: Final = "Registered"
-INITIALIZED: Final = "Initialized"
-CONSOLIDATABLE: Final = "Consolidatable"
-DRIFTED: Final = "Drifted"
-DISRUPTION_REASON: Final = "DisruptionReason"
-DRAINED: Final = "Drained"
-VOLUMES_DETACHED: Final = "VolumesDetached"
-INSTANCE_TERMINATING: Final = "InstanceTerminating"
-CONSISTENT_STATE_FOUND: Final = "ConsistentStateFound"
-
-VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
-NODE_CLASS_READY: Final = "NodeClassReady"
-NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
 
 _AWAITING: Final = ("AwaitingReconciliation", "object is awaiting reconciliation")
 
@@ -106,7 +90,7 @@ class ConditionSet:
         return obj if conditions == conditions_of(obj) else _with_conditions(obj, conditions)
 
     def _root(self, conditions: list[JsonObject]) -> tuple[ConditionStatus, str, str]:
-        found = [find_condition(conditions, type) for type in self.dependents]
+        found = [find_condition(conditions, name) for name in self.dependents]
         unwell = [one for one in found if one is not None and one["status"] != "True"]
         if not unwell:
             return "True", READY, ""
@@ -116,8 +100,8 @@ class ConditionSet:
         return "Unknown", "ReconcilingDependents", message
 
 
-CLAIM_CONDITIONS: Final = ConditionSet((LAUNCHED, REGISTERED, INITIALIZED))
-POOL_CONDITIONS: Final = ConditionSet((VALIDATION_SUCCEEDED, NODE_CLASS_READY))
+CLAIM_CONDITIONS: Final = ConditionSet(NODECLAIM_READY_NEEDS)
+POOL_CONDITIONS: Final = ConditionSet(NODEPOOL_READY_NEEDS)
 CLASS_CONDITIONS: Final = ConditionSet(())
 
 

@@ -41,14 +41,6 @@ def eviction_cost(pod: JsonObject, *, reads_deletion_cost: bool = True) -> float
     return min(max(cost, -_EVICTION_COST_MAX), _EVICTION_COST_MAX)
 
 
-def rescheduling_cost(pods: Iterable[JsonObject], *, reads_deletion_cost: bool = True) -> float:
-    """The plain sum over pods; some may lower it."""
-    cost = 0.0
-    for pod in pods:
-        cost += eviction_cost(pod, reads_deletion_cost=reads_deletion_cost)
-    return cost
-
-
 def reschedule_cost(pods: Iterable[JsonObject], *, reads_deletion_cost: bool = True) -> float:
     """What the price of a node is weighed against: its own cost and that of its pods, none of which lowers it."""
     cost = NODE_BASE_COST

@@ -63,15 +63,17 @@ class EvictionLimits:
         return (budget.key,) if blocks else ()
 
     def is_movable(self, pod: JsonObject, now_s: float) -> bool:
-        """Whether the pod can be expected to look for a new place soon.
+        """Whether the pod can be expected to look for a new place soon."""
+        return pods.is_reschedulable(pod) and self.will_leave(pod, now_s)
+
+    def will_leave(self, pod: JsonObject, now_s: float) -> bool:
+        """Whether a reschedulable pod will leave its node when that goes.
 
         Nothing is provided for one that will not be evicted: it is protected, or no budget will ever let it go.
         """
-        return (
-            pods.is_reschedulable(pod)
-            and (not pods.is_active(pod) or not pods.is_protected(pod, now_s))
-            and not self.obstacles(pod, now_s, Obstacle.NEVER)
-        )
+        if pods.is_protected(pod, now_s) and pods.is_active(pod):
+            return False
+        return not self.obstacles(pod, now_s, Obstacle.NEVER)
 
     def _matching_budgets(self, pod: JsonObject) -> tuple[_Budget, ...]:
         metadata = pod["metadata"]

@@ -19,7 +19,7 @@ class Mark(NamedTuple):
     """One state of the cluster, as far as consolidation is concerned."""
 
     moved_at_s: float
-    count: int
+    moves: int
     """Tells apart changes at the same instant, of which virtual time has many."""
 
 
@@ -33,7 +33,7 @@ class ConsolidationMark:
 
     def move(self, now_s: float) -> Mark:
         """Something has changed."""
-        self._mark = Mark(now_s, self._mark.count + 1)
+        self._mark = Mark(now_s, self._mark.moves + 1)
         return self._mark
 
     def read(self, now_s: float) -> Mark:

@@ -15,7 +15,6 @@ from holokube.kube.timeformat import TimeFormatError, parse_duration, parse_time
 from holokube.kube.types import JsonObject
 
 _TERMINAL_PHASES: Final = ("Succeeded", "Failed")
-_NEVER_RESCHEDULED: Final = (("apps/v1", "DaemonSet"), ("v1", "Node"))
 
 
 def key_of(pod: JsonObject) -> str:
@@ -62,14 +61,20 @@ def is_reschedulable(pod: JsonObject) -> bool:
 
     A terminating pod of a StatefulSet does: its successor comes only once it is gone.
     """
-    owners = pod["metadata"].get("ownerReferences")
-    if owners:
-        kinds = {(owner.get("apiVersion"), owner.get("kind")) for owner in owners}
-        if any(kind in kinds for kind in _NEVER_RESCHEDULED):
+    metadata = pod["metadata"]
+    comes_back = False
+    for owner in metadata.get("ownerReferences") or ():
+        kind = owner.get("kind")
+        if kind == "DaemonSet" or kind == "StatefulSet":
+            if owner.get("apiVersion") == "apps/v1":
+                if kind == "DaemonSet":
+                    return False
+                comes_back = True
+        elif kind == "Node" and owner.get("apiVersion") == "v1":
             return False
-        if is_terminating(pod) and ("apps/v1", "StatefulSet") in kinds:
-            return True
-    return is_active(pod)
+    if metadata.get("deletionTimestamp") is not None:
+        return comes_back
+    return not is_terminal(pod)
 
 
 def is_provisionable(pod: JsonObject) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holokube.cluster_autoscaler.pods.priority_order import _Sorter, sort_as_go
+from holokube.base.go_sort import _Sorter, sort_as_go
 
 _WORD = (1 << 64) - 1
 

@@ -1,0 +1,82 @@
+"""How many nodes of each pool may be disrupted now, less those that are on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from holokube.karpenter.api.labels import INSTANCE_TERMINATING, READY
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.disruption.types import Notice, NoticeKind, Reason
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube import conditions
+from holokube.kube.requirements import NODEPOOL_LABEL
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCount:
+    """The nodes of a pool as its budgets count them."""
+
+    total: int = 0
+    """Managed nodes that have been initialized (or reboot), and whose instances are not gone yet."""
+    disrupting: int = 0
+    """Those of them that are marked for deletion, reboot, or are not ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBudget:
+    """What the budgets of a pool allow for one reason."""
+
+    count: PoolCount
+    allowed: int
+    """How many nodes may be disrupted at once."""
+
+    @property
+    def left(self) -> int:
+        """How many more may be."""
+        return max(self.allowed - self.count.disrupting, 0)
+
+
+def count_nodes(nodes: Iterable[StateNode]) -> dict[str, PoolCount]:
+    """The counts of all pools with nodes."""
+    total: dict[str, int] = {}
+    disrupting: dict[str, int] = {}
+    for node in nodes:
+        claim = node.node_claim
+        if claim is None or node.node is None or not (node.is_initialized or node.is_rebooting):
+            continue
+        if conditions.is_true(claim, INSTANCE_TERMINATING):
+            continue
+        pool = node.labels.get(NODEPOOL_LABEL, "")
+        total[pool] = total.get(pool, 0) + 1
+        if node.is_marked_for_deletion or node.is_rebooting or not conditions.is_true(node.node, READY):
+            disrupting[pool] = disrupting.get(pool, 0) + 1
+    return {pool: PoolCount(count, disrupting.get(pool, 0)) for pool, count in total.items()}
+
+
+def pool_budgets(
+    pools: Mapping[str, NodePool], nodes: Iterable[StateNode], now_s: float, reason: Reason
+) -> dict[str, PoolBudget]:
+    """What every pool allows for this reason now."""
+    counts = count_nodes(nodes)
+    budgets: dict[str, PoolBudget] = {}
+    for name, pool in pools.items():
+        count = counts.get(name, PoolCount())
+        budgets[name] = PoolBudget(count, pool.allowed_disruptions(now_s, count.total, reason))
+    return budgets
+
+
+def budget_notices(
+    pools: Mapping[str, NodePool], budgets: Mapping[str, PoolBudget], reason: Reason
+) -> tuple[Notice, ...]:
+    """A word about every pool that has nodes and lets none of them go."""
+    return tuple(
+        Notice(
+            NoticeKind.BLOCKED,
+            f"No allowed disruptions for disruption reason {reason} due to blocking budget",
+            pool=pools[name],
+            dedupe=(reason,),
+        )
+        for name, budget in budgets.items()
+        if budget.count.total and not budget.allowed
+    )

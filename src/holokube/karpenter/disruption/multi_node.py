@@ -1,0 +1,136 @@
+"""Several nodes at once: as long a row of the best candidates as can go together, for one new node or none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from holokube.karpenter.disruption.balanced import scores_of
+from holokube.karpenter.disruption.consolidation import (
+    Move,
+    Replacement,
+    approval_notices,
+    by_ratio,
+    consolidate,
+    consolidation_obstruction,
+    eligibility_notices,
+)
+from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.types import (
+    Candidate,
+    Command,
+    DisruptionClass,
+    Obstruction,
+    Outcome,
+    Reason,
+)
+from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.scheduling.min_values import unmet_min_values
+from holokube.kube.requirements import Requirements
+
+TIMEOUT_S: Final = 60.0
+CANDIDATES_MAX: Final = 100
+"""Upstream's limit; its search looks one further, and so does this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    command: Command | None
+    timed_out: bool = False
+
+
+class MultiNodeConsolidation:
+    """Looks for the longest row by halving: a row that can go makes it look at longer ones, another at shorter ones."""
+
+    name: Final = "multi"
+    reason: Final = Reason.UNDERUTILIZED
+    disruption_class: Final = DisruptionClass.GRACEFUL
+    consolidation_type: Final = "multi"
+    is_validated: Final = True
+
+    def obstruction(self, candidate: Candidate) -> Obstruction | None:
+        """Nodes with pods, of pools that consolidate more than empty ones."""
+        return consolidation_obstruction(candidate)
+
+    def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
+        """The longest row, if two or more can go."""
+        notices = eligibility_notices(view, self)
+        candidates = view.candidates(self)
+        if not candidates or memory.is_settled(view.mark):
+            return Outcome(None, memory, notices)
+        left = view.budget_left(self.reason)
+        chosen: list[Candidate] = []
+        for candidate in by_ratio(candidates):
+            if left.get(candidate.pool.name, 0) > 0:
+                left[candidate.pool.name] -= 1
+                chosen.append(candidate)
+        found = self._search(view, chosen)
+        if found.command is None:
+            was_held_back = len(chosen) < len(candidates)
+            return Outcome(None, memory if was_held_back else memory.settled(view.mark), notices, found.timed_out)
+        return Outcome(found.command, memory, notices + approval_notices(found.command), found.timed_out)
+
+    def _search(self, view: DisruptionView, candidates: Sequence[Candidate]) -> _Found:
+        if len(candidates) < 2:
+            return _Found(None)
+        low, high = 1, CANDIDATES_MAX if len(candidates) > CANDIDATES_MAX else len(candidates) - 1
+        best: Command | None = None
+        started_s = view.elapsed_s()
+        while low <= high:
+            middle = (low + high) // 2
+            command = self._try(view, candidates[: middle + 1])
+            if view.elapsed_s() - started_s > TIMEOUT_S:
+                # What took too long does not count; what was found before does.
+                return _Found(best, timed_out=True)
+            if command is None:
+                high = middle - 1
+            else:
+                best, low = command, middle + 1
+        return _Found(best)
+
+    def _try(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Command | None:
+        move = consolidate(view, candidates)
+        if isinstance(move, Obstruction):
+            return None
+        if move.replacement is not None:
+            replacement = without_same_type(view, move.replacement, candidates)
+            if replacement is None:
+                return None
+            move = Move(move.candidates, move.results, replacement)
+        command = move.command(view, self)
+        scores = scores_of(command.candidates, command.savings, view.totals)
+        if not all(score.is_approved for score in scores.values()):
+            return None
+        return replace(command, scores=scores)
+
+
+def without_same_type(
+    view: DisruptionView, replacement: Replacement, candidates: Sequence[Candidate]
+) -> Replacement | None:
+    """The replacement without types that would only bring back a node that goes; None if nothing is left.
+
+    If it may be of a type that is being removed, it must be cheaper than the cheapest node of such a type: otherwise
+    that node could just as well stay, and fewer pods would move.
+    """
+    prices: dict[str, float] = {}
+    for candidate in candidates:
+        one = candidate.instance_type
+        assert one is not None, "only nodes with a known instance type are consolidated"
+        own = Requirements.from_labels(candidate.node.labels)
+        known = prices.get(one.name, math.inf)
+        for place in one.offerings:
+            if own.is_compatible(place.requirements, allow_undefined=view.well_known):
+                known = min(known, place.price_usd_per_hour)
+        prices[one.name] = known
+    max_price = math.inf
+    for one in replacement.options:
+        # Upstream takes a removed type that is nowhere offered like its node as free; then nothing is cheaper.
+        price = prices.get(one.name)
+        if price is not None:
+            max_price = min(max_price, 0.0 if math.isinf(price) else price)
+    options = view.prices.cheaper(replacement.options, replacement.requirements, max_price)
+    if not options or unmet_min_values(options, replacement.requirements):
+        return None
+    return replace(replacement, options=tuple(options))

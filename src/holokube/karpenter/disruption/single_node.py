@@ -1,0 +1,100 @@
+"""One node after another, until one can go or be replaced by a cheaper one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Final
+
+from holokube.karpenter.disruption.balanced import can_pass, scores_of
+from holokube.karpenter.disruption.consolidation import (
+    approval_notices,
+    by_ratio,
+    consolidate,
+    consolidation_obstruction,
+    eligibility_notices,
+    unconsolidatable,
+)
+from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.types import (
+    Blocker,
+    Candidate,
+    Command,
+    DisruptionClass,
+    Obstruction,
+    Outcome,
+    Reason,
+)
+from holokube.karpenter.disruption.view import DisruptionView
+
+TIMEOUT_S: Final = 180.0
+
+
+class SingleNodeConsolidation:
+    """Pools take turns, so that a large one does not keep the others from being looked at."""
+
+    name: Final = "single"
+    reason: Final = Reason.UNDERUTILIZED
+    disruption_class: Final = DisruptionClass.GRACEFUL
+    consolidation_type: Final = "single"
+    is_validated: Final = True
+
+    def obstruction(self, candidate: Candidate) -> Obstruction | None:
+        """Nodes with pods, of pools that consolidate more than empty ones."""
+        return consolidation_obstruction(candidate)
+
+    def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
+        """The first candidate that can go."""
+        notices = list(eligibility_notices(view, self))
+        candidates = view.candidates(self)
+        if not candidates or memory.is_settled(view.mark):
+            return Outcome(None, memory, tuple(notices))
+        left = view.budget_left(self.reason)
+        unreached = {candidate.pool.name for candidate in candidates}
+        was_held_back = False
+        started_s = view.elapsed_s()
+        for candidate in in_turns(candidates, memory.unreached_pools):
+            if view.elapsed_s() - started_s > TIMEOUT_S:
+                later = memory.with_unreached(tuple(sorted(unreached)))
+                return Outcome(None, later, tuple(notices), timed_out=True)
+            unreached.discard(candidate.pool.name)
+            if left.get(candidate.pool.name, 0) == 0:
+                was_held_back = True
+                continue
+            if not can_pass(candidate, view.totals):
+                continue
+            command = self.consider(view, candidate)
+            if isinstance(command, Obstruction):
+                if command.blocker is not Blocker.SCORE:
+                    notices.append(unconsolidatable(candidate, command))
+                continue
+            return Outcome(command, memory, (*notices, *approval_notices(command)))
+        later = memory.with_unreached(tuple(sorted(unreached)))
+        return Outcome(None, later if was_held_back else later.settled(view.mark), tuple(notices))
+
+    def consider(self, view: DisruptionView, candidate: Candidate) -> Command | Obstruction:
+        """What can be done with one node, budgets aside."""
+        move = consolidate(view, (candidate,))
+        if isinstance(move, Obstruction):
+            return move
+        command = move.command(view, self)
+        scores = scores_of(command.candidates, command.savings, view.totals)
+        for score in scores.values():
+            if not score.is_approved:
+                return Obstruction(Blocker.SCORE, f"Not worth the disruption: {score}")
+        return replace(command, scores=scores)
+
+
+def in_turns(candidates: Sequence[Candidate], first: Sequence[str] = ()) -> list[Candidate]:
+    """The best candidate of each pool, then the second best of each, and so on.
+
+    Pools named ``first`` come before the others. Beyond that upstream leaves their order to chance; the name decides
+    here.
+    """
+    by_pool: dict[str, list[Candidate]] = {}
+    for candidate in by_ratio(candidates):
+        by_pool.setdefault(candidate.pool.name, []).append(candidate)
+    order = [*(pool for pool in first if pool in by_pool), *sorted(by_pool.keys() - set(first))]
+    rounds = zip_longest(*(by_pool[pool] for pool in order))
+    return [candidate for one_round in rounds for candidate in one_round if candidate is not None]

@@ -1,0 +1,126 @@
+"""The cluster at one moment, as every disruption method sees it.
+
+A view never changes. What several methods need (candidates, budgets, totals of pools, prices) is worked out once, when
+it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.disruption.balanced import PoolTotals, pool_costs, pool_totals
+from holokube.karpenter.disruption.budgets import PoolBudget, pool_budgets
+from holokube.karpenter.disruption.candidates import CandidateRules, Scan, scan
+from holokube.karpenter.disruption.eviction_limits import EvictionLimits
+from holokube.karpenter.disruption.memory import Mark
+from holokube.karpenter.disruption.prices import PriceBook
+from holokube.karpenter.disruption.simulating import Simulator
+from holokube.karpenter.disruption.types import Candidate, DisruptionClass, Method, Obstruction, Reason
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.types import JsonObject
+from holokube.pricing.instance_types import InstanceType
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionOptions:
+    """Feature gates that disruption looks at."""
+
+    spot_to_spot: bool = False
+    """Whether spot nodes may be replaced by cheaper spot nodes."""
+    manages_pod_deletion_cost: bool = False
+    """Whether something writes pod-deletion-cost, so that it says nothing about what users want."""
+
+
+def _no_time_passes() -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DisruptionView:
+    """Everything that decides which nodes go."""
+
+    now_s: float
+    nodes: tuple[StateNode, ...]
+    """All nodes and claims that are known, managed or not."""
+    pools: Mapping[str, NodePool]
+    types_of_pool: Mapping[str, Sequence[InstanceType]]
+    simulator: Simulator
+    pdbs: Sequence[JsonObject] = ()
+    queued: frozenset[str] = frozenset()
+    """Provider ids of the nodes that a command is being carried out for."""
+    mark: Mark = Mark(0.0, 0)  # noqa: RUF009 - it is a tuple
+    """Where the cluster's consolidation mark stands."""
+    pool_costs: Mapping[str, float] | None = None
+    """What pools cost by the books, for the Balanced policy; worked out from the nodes if there are no books."""
+    options: DisruptionOptions = DisruptionOptions()
+    well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
+    elapsed_s: Callable[[], float] = _no_time_passes
+    """How long the search has been going on; asked between probes."""
+    _scans: dict[DisruptionClass, Scan] = field(default_factory=dict, init=False, repr=False)
+    _judged: dict[str, tuple[tuple[Candidate, Obstruction | None], ...]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _budgets: dict[Reason, dict[str, PoolBudget]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def rules(self) -> CandidateRules:
+        """What makes a node a candidate."""
+        return CandidateRules(
+            now_s=self.now_s,
+            pools=self.pools,
+            types_of_pool={
+                pool: {one.name: one for one in types} for pool, types in self.types_of_pool.items() if types
+            },
+            limits=EvictionLimits(self.pdbs),
+            queued=self.queued,
+            reads_deletion_cost=not self.options.manages_pod_deletion_cost,
+        )
+
+    def scan(self, disruption_class: DisruptionClass) -> Scan:
+        """Candidates, and why the others are none."""
+        found = self._scans.get(disruption_class)
+        if found is None:
+            found = self._scans[disruption_class] = scan(self.nodes, self.rules, disruption_class)
+        return found
+
+    def judged(self, method: Method) -> tuple[tuple[Candidate, Obstruction | None], ...]:
+        """All candidates, each with why the method would not take it."""
+        found = self._judged.get(method.name)
+        if found is None:
+            candidates = self.scan(method.disruption_class).candidates
+            found = self._judged[method.name] = tuple((one, method.obstruction(one)) for one in candidates)
+        return found
+
+    def candidates(self, method: Method) -> list[Candidate]:
+        """The candidates that a method would take."""
+        return [one for one, obstruction in self.judged(method) if obstruction is None]
+
+    def budgets(self, reason: Reason) -> dict[str, PoolBudget]:
+        """What each pool allows."""
+        found = self._budgets.get(reason)
+        if found is None:
+            found = self._budgets[reason] = pool_budgets(self.pools, self.nodes, self.now_s, reason)
+        return found
+
+    def budget_left(self, reason: Reason) -> dict[str, int]:
+        """How many more nodes of each pool may go; a new dict to count down."""
+        return {pool: budget.left for pool, budget in self.budgets(reason).items()}
+
+    @cached_property
+    def totals(self) -> dict[str, PoolTotals]:
+        """What pools cost in all, for the Balanced policy."""
+        return pool_totals(
+            self.scan(DisruptionClass.GRACEFUL).candidates,
+            self.nodes,
+            pool_costs(self.nodes, self.rules.types_of_pool) if self.pool_costs is None else self.pool_costs,
+            reads_deletion_cost=not self.options.manages_pod_deletion_cost,
+        )
+
+    @cached_property
+    def prices(self) -> PriceBook:
+        """What instance types cost under requirements."""
+        return PriceBook(self.well_known)

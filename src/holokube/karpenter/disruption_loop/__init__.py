@@ -1,0 +1,1 @@
+"""Carrying out what the disruption methods decide: the loop, and the queue of commands under way."""

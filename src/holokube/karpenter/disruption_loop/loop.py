@@ -1,0 +1,173 @@
+"""The disruption loop: asks one method after the other what could go, and begins the first command it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.base.log import get_logger
+from holokube.karpenter.disruption.budgets import budget_notices
+from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.methods import METHODS
+from holokube.karpenter.disruption.orchestration import stale_marks
+from holokube.karpenter.disruption.simulating import Simulator
+from holokube.karpenter.disruption.types import VALIDATION_DELAY_S, Command, Method, is_balanced
+from holokube.karpenter.disruption.validation import Rejection, validate
+from holokube.karpenter.disruption.view import DisruptionOptions, DisruptionView
+from holokube.karpenter.disruption_loop.marking import Marker
+from holokube.karpenter.disruption_loop.notices import tell
+from holokube.karpenter.disruption_loop.picture import Picture
+from holokube.karpenter.disruption_loop.queue import CommandFailed, DisruptionQueue
+from holokube.karpenter.events import Publisher
+from holokube.karpenter.metrics import KarpenterMetrics
+from holokube.karpenter.provider.protocol import CloudProvider
+from holokube.karpenter.provisioning.world import Scene, World
+from holokube.karpenter.scheduling.results import Results
+from holokube.karpenter.state.cluster import ClusterState
+from holokube.karpenter.state.collector import pool_costs
+from holokube.kube.types import JsonObject
+from holokube.runtime.result import Result
+from holokube.runtime.singleton import REQUEUE_IMMEDIATELY, Singleton
+from holokube.runtime.stop import StopSignal
+
+POLL_S: Final = 10.0
+UNSYNCED_S: Final = 1.0
+
+Simulate = Callable[[Scene], Simulator]
+
+
+class DisruptionLoop:
+    """A component: one pass after the other."""
+
+    name = "disruption"
+
+    def __init__(
+        self,
+        clock: Clock,
+        publisher: Publisher,
+        metrics: KarpenterMetrics,
+        provider: CloudProvider,
+        state: ClusterState,
+        world: World,
+        queue: DisruptionQueue,
+        marker: Marker,
+        simulate: Simulate,
+        options: DisruptionOptions,
+        methods: Sequence[Method] = METHODS,
+    ) -> None:
+        self._clock = clock
+        self._publisher = publisher
+        self._metrics = metrics
+        self._provider = provider
+        self._state = state
+        self._world = world
+        self._queue = queue
+        self._marker = marker
+        self._simulate = simulate
+        self._options = options
+        self._methods = methods
+        self._memory: dict[str, Memory] = {method.name: Memory() for method in methods}
+        self._search_began_s = 0.0
+        self._timed_out = False
+        self._settled: Picture | None = None
+        self._log = get_logger("holokube.karpenter.disruption")
+        self._loop = Singleton(clock, self.name, self.reconcile)
+
+    async def run(self, stop: StopSignal) -> None:
+        await self._loop.run(stop)
+
+    async def reconcile(self) -> Result:
+        """One pass."""
+        if not self._state.is_synced():
+            return Result(requeue_after_s=UNSYNCED_S)
+        await self._marker.unmark(stale_marks(self._state.nodes(), self._queue.provider_ids))
+        view = self._view()
+        picture = Picture.of(view, self._state)
+        if picture is not None and picture == self._settled:
+            return Result(requeue_after_s=POLL_S)
+        self._settled = None
+        has_time = True
+        for method in self._methods:
+            command = self._decide(method, view)
+            has_time = has_time and not self._timed_out
+            if command is None:
+                # Nobody else had a turn meanwhile, so the view is still true.
+                continue
+            if await self._disrupt(command, method):
+                return REQUEUE_IMMEDIATELY
+            view, picture = self._view(), None
+        self._settled = picture if has_time else None
+        return Result(requeue_after_s=POLL_S)
+
+    async def _disrupt(self, command: Command, method: Method) -> bool:
+        """Looks at a command once more, later, and begins it; whether it was begun."""
+        if method.is_validated:
+            await self._clock.sleep(VALIDATION_DELAY_S)
+            checked = validate(command, method, self._view())
+            if isinstance(checked, Rejection):
+                self._log.debug("abandoning command", command=str(command), why=checked.message)
+                tell(checked.notices(command), self._publisher)
+                self._metrics.validation_failed(method.consolidation_type, checked.failed)
+                return False
+            command = checked
+        try:
+            await self._queue.start(command)
+        except CommandFailed as error:
+            self._log.error("disrupting nodes failed", error=error.message)
+            return False
+        return True
+
+    def _decide(self, method: Method, view: DisruptionView) -> Command | None:
+        started_s = self._search_began_s = self._clock.monotonic()
+        outcome = method.compute(view, self._memory[method.name])
+        self._memory[method.name] = outcome.memory
+        reason = method.reason.lower()
+        self._metrics.eligible_nodes(reason, len(view.candidates(method)))
+        self._metrics.method_evaluated(reason, method.consolidation_type, self._clock.monotonic() - started_s)
+        self._timed_out = outcome.timed_out
+        if outcome.timed_out:
+            self._metrics.consolidation_timed_out(method.consolidation_type)
+        told = [*view.scan(method.disruption_class).notices(), *outcome.notices]
+        if view.candidates(method):
+            told += budget_notices(view.pools, view.budgets(method.reason), method.reason)
+        tell(told, self._publisher)
+        for pool, score in (outcome.command.scores if outcome.command is not None else {}).items():
+            self._metrics.move_scored("approved", pool, "balanced", score.value)
+        return outcome.command
+
+    def _view(self) -> DisruptionView:
+        """The cluster now. What a simulation needs besides is gathered when the first is asked for."""
+        pools = self._world.pools()
+        types = self._world.types(pools)
+        nodes = tuple(self._state.nodes())
+        return DisruptionView(
+            now_s=self._clock.time(),
+            nodes=nodes,
+            pools=pools,
+            types_of_pool=types,
+            simulator=_LateSimulator(self._new_simulator),
+            pdbs=self._world.pdbs(),
+            queued=self._queue.provider_ids,
+            mark=self._state.consolidation_mark(),
+            pool_costs=pool_costs(nodes, types) if any(map(is_balanced, pools.values())) else {},
+            options=self._options,
+            well_known=self._provider.well_known,
+            elapsed_s=lambda: self._clock.monotonic() - self._search_began_s,
+        )
+
+    def _new_simulator(self) -> Simulator:
+        return self._simulate(self._world.scene(self._state, self._world.provisioning_options()))
+
+
+class _LateSimulator:
+    """Most passes find nothing to simulate: the solver is set up for the first that does."""
+
+    def __init__(self, make: Callable[[], Simulator]) -> None:
+        self._make = make
+        self._made: Simulator | None = None
+
+    def simulate(self, gone: Collection[str], pods: Sequence[JsonObject], *, is_consolidation: bool) -> Results:
+        if self._made is None:
+            self._made = self._make()
+        return self._made.simulate(gone, pods, is_consolidation=is_consolidation)

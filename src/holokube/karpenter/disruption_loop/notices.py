@@ -1,0 +1,27 @@
+"""Notices of the disruption methods, as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from holokube.karpenter.disruption.types import Notice, NoticeKind
+from holokube.karpenter.events import DEDUPE_S, UNCONSOLIDATABLE_DEDUPE_S, Publisher
+
+_POOL_DEDUPE_S: Final = 60.0
+
+
+def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
+    """Events on the Node and its claim, or on the pool."""
+    for notice in notices:
+        dedupe_s = UNCONSOLIDATABLE_DEDUPE_S if notice.kind is NoticeKind.UNCONSOLIDATABLE else DEDUPE_S
+        if notice.node is not None:
+            for obj in (notice.node.node, notice.node.node_claim):
+                if obj is not None:
+                    same = (str(obj["metadata"].get("uid", "")), *notice.dedupe)
+                    publisher.normal(obj, notice.kind.value, notice.message, *same, dedupe_s=dedupe_s)
+        if notice.pool is not None:
+            publisher.normal(
+                notice.pool.object, notice.kind.value, notice.message, notice.pool.uid, *notice.dedupe,
+                dedupe_s=_POOL_DEDUPE_S,
+            )  # fmt: skip

@@ -1,0 +1,105 @@
+"""Karpenter's events: each of its reasons, and no event twice within its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from holokube.base.clock import Clock
+from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.ratelimit import TokenBucket
+
+DEDUPE_S: Final = 120.0
+UNCONSOLIDATABLE_DEDUPE_S: Final = 900.0
+_SWEEP_EVERY: Final = 1024
+
+DISRUPTION_BLOCKED: Final = "DisruptionBlocked"
+DISRUPTION_LAUNCHING: Final = "DisruptionLaunching"
+DISRUPTION_TERMINATING: Final = "DisruptionTerminating"
+DISRUPTION_WAITING_READINESS: Final = "DisruptionWaitingReadiness"
+UNCONSOLIDATABLE: Final = "Unconsolidatable"
+CONSOLIDATION_CANDIDATE: Final = "ConsolidationCandidate"
+CONSOLIDATION_REJECTED: Final = "ConsolidationRejected"
+CONSOLIDATION_APPROVED: Final = "ConsolidationApproved"
+FAILED_SCHEDULING: Final = "FailedScheduling"
+NO_COMPATIBLE_INSTANCE_TYPES: Final = "NoCompatibleInstanceTypes"
+NOMINATED: Final = "Nominated"
+DISRUPTED: Final = "Disrupted"
+EVICTED: Final = "Evicted"
+FAILED_DRAINING: Final = "FailedDraining"
+AWAITING_VOLUME_DETACHMENT: Final = "AwaitingVolumeDetachment"
+TERMINATION_GRACE_PERIOD_EXPIRING: Final = "TerminationGracePeriodExpiring"
+FAILED_CONSISTENCY_CHECK: Final = "FailedConsistencyCheck"
+INSUFFICIENT_CAPACITY_ERROR: Final = "InsufficientCapacityError"
+UNREGISTERED_TAINT_MISSING: Final = "UnregisteredTaintMissing"
+NODE_CLASS_NOT_READY: Final = "NodeClassNotReady"
+
+NOMINATIONS: Final = "nominations"
+LAUNCH_FAILURES: Final = "launch-failures"
+_BUDGETS: Final = (NOMINATIONS, LAUNCH_FAILURES)
+"""Kinds of events that a large batch of pods would have thousands of; of each only some are told."""
+_PER_S: Final = 5.0
+_BURST: Final = 10
+
+_MESSAGE_MAX: Final = 1024
+
+
+class Publisher:
+    """Hands events to the recorder, unless the same was told a short while ago."""
+
+    def __init__(self, clock: Clock, recorder: EventRecorder) -> None:
+        self._clock = clock
+        self._recorder = recorder
+        self._until_s: dict[tuple[str, ...], float] = {}
+        self._next_sweep = _SWEEP_EVERY
+        self._buckets = {name: TokenBucket(clock, per_s=_PER_S, burst=_BURST) for name in _BUDGETS}
+
+    def normal(
+        self,
+        obj: Mapping[str, Any],
+        reason: str,
+        message: str,
+        *same: str,
+        dedupe_s: float = DEDUPE_S,
+        budget: str = "",
+    ) -> None:
+        """Something happened; ``same`` tells which events are one: the object's uid unless given."""
+        self._publish(obj, NORMAL, reason, message, same, dedupe_s, budget)
+
+    def warning(
+        self,
+        obj: Mapping[str, Any],
+        reason: str,
+        message: str,
+        *same: str,
+        dedupe_s: float = DEDUPE_S,
+        budget: str = "",
+    ) -> None:
+        """Something went wrong; ``same`` as for ``normal``."""
+        self._publish(obj, WARNING, reason, message, same, dedupe_s, budget)
+
+    def _publish(
+        self,
+        obj: Mapping[str, Any],
+        type: str,
+        reason: str,
+        message: str,
+        same: tuple[str, ...],
+        dedupe_s: float,
+        budget: str,
+    ) -> None:
+        now_s = self._clock.monotonic()
+        key = (reason, *(same or (str(obj["metadata"].get("uid", "")),)))
+        if self._until_s.get(key, now_s) > now_s:
+            return
+        self._until_s[key] = now_s + dedupe_s
+        if len(self._until_s) >= self._next_sweep:
+            self._until_s = {known: until_s for known, until_s in self._until_s.items() if until_s > now_s}
+            self._next_sweep = 2 * len(self._until_s) + _SWEEP_EVERY
+        if not budget or self._buckets[budget].try_take():
+            self._recorder.event(obj, type, reason, cut(message))
+
+
+def cut(message: str) -> str:
+    """The message in the length that the API takes."""
+    return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 3] + "..."

@@ -1,0 +1,93 @@
+"""Keeps the conditions that disruption goes by on claims: Drifted and Consolidatable."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.client.client import Client
+from holokube.karpenter.api.labels import DRIFTED, LAUNCHED
+from holokube.karpenter.api.node_claim import NodeClaim
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.api.resources import KWOK_NODE_CLASSES, NODE_CLAIMS, NODE_POOLS
+from holokube.karpenter.component import ControllerComponent
+from holokube.karpenter.conditions import CLAIM_CONDITIONS
+from holokube.karpenter.lifecycle.consolidatable import consolidatable
+from holokube.karpenter.lifecycle.drift import (
+    INSTANCE_TYPE_NOT_FOUND,
+    LOOK_AGAIN_S,
+    TYPE_CHECK_AGE_S,
+    TYPE_CHECK_EVERY_S,
+    is_still_offered,
+    why_drifted,
+)
+from holokube.karpenter.lifecycle.sources import BY_POOL, claims_of_class, claims_of_pool, pools_of_claim
+from holokube.karpenter.provider.protocol import CloudProvider
+from holokube.karpenter.writes import patch_status
+from holokube.kube.types import JsonObject
+from holokube.runtime.informers import InformerSet
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import InformerSource, enqueue_self
+
+WORKERS: Final = 16
+
+
+class DisruptionConditions(ControllerComponent):
+    """A component: conditions that follow from the pool, the pods and the time."""
+
+    name = "nodeclaim.disruption"
+
+    def __init__(self, clock: Clock, client: Client, informers: InformerSet, provider: CloudProvider) -> None:
+        self._clock = clock
+        self._client = client
+        self._provider = provider
+        self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim)
+        self._pools = informers.get(NODE_POOLS)
+        self._type_seen_s: dict[str, float] = {}
+        self._controller = Controller(
+            clock, self.name, self.reconcile, workers=WORKERS,
+            sources=[
+                InformerSource(self._claims, enqueue_self),
+                InformerSource(self._pools, claims_of_pool(self._claims)),
+                InformerSource(informers.get(KWOK_NODE_CLASSES), claims_of_class(self._claims)),
+            ],
+        )  # fmt: skip
+
+    async def reconcile(self, name: str) -> Result | None:
+        """Brings the conditions of one claim up to date."""
+        stored = self._claims.lister.get(name)
+        if stored is None:
+            return None
+        claim = NodeClaim.of(stored)
+        pool_object = self._pools.lister.get(claim.pool_name)
+        if claim.is_deleting or not self._provider.supports(claim.node_class_ref) or pool_object is None:
+            self._type_seen_s.pop(claim.uid, None)
+            return None
+        pool, now_s = NodePool.of(pool_object), self._clock.time()
+        changed = self._drift(stored, pool, now_s)
+        waits_s = [LOOK_AGAIN_S] if CLAIM_CONDITIONS.is_true(stored, LAUNCHED) else []
+        if not pool.is_static:
+            step = consolidatable(changed, pool, now_s)
+            changed = step.claim
+            waits_s += [] if step.look_again_s is None else [step.look_again_s]
+        await patch_status(self._client, NODE_CLAIMS, stored, changed)
+        return Result(requeue_after_s=min(waits_s)) if waits_s else None
+
+    def _drift(self, claim: JsonObject, pool: NodePool, now_s: float) -> JsonObject:
+        reason = self._why_drifted(NodeClaim.of(claim), pool, now_s)
+        if not reason or not CLAIM_CONDITIONS.is_true(claim, LAUNCHED):
+            return CLAIM_CONDITIONS.without(claim, DRIFTED)
+        return CLAIM_CONDITIONS.with_true(claim, DRIFTED, now_s, reason=reason, message=reason)
+
+    def _why_drifted(self, claim: NodeClaim, pool: NodePool, now_s: float) -> str:
+        reason = why_drifted(claim, pool)
+        if reason:
+            return reason
+        seen_s = self._type_seen_s.get(claim.uid)
+        is_due = seen_s is None or now_s - seen_s >= TYPE_CHECK_EVERY_S
+        if is_due and now_s - claim.created_s > TYPE_CHECK_AGE_S:
+            if not is_still_offered(claim, self._provider.instance_types(pool), self._provider.well_known):
+                return INSTANCE_TYPE_NOT_FOUND
+            self._type_seen_s[claim.uid] = now_s
+        return self._provider.why_drifted(claim)

@@ -1,0 +1,66 @@
+"""Writes into every pool what its nodes have in all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.client.client import Client
+from holokube.karpenter.api.node_claim import NodeClassRef
+from holokube.karpenter.api.node_pool import NODES
+from holokube.karpenter.api.resources import NODE_POOLS
+from holokube.karpenter.component import ControllerComponent
+from holokube.karpenter.lifecycle.sources import class_ref_of_pool
+from holokube.karpenter.provider.protocol import CloudProvider
+from holokube.karpenter.state.cluster import ClusterState
+from holokube.karpenter.writes import patch_status
+from holokube.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceVector, to_json
+from holokube.kube.types import JsonObject
+from holokube.runtime.informers import InformerSet
+from holokube.runtime.reconciler import Controller
+from holokube.runtime.result import Result
+from holokube.runtime.sources import Change, InformerSource, enqueue_self
+
+PERIOD_S: Final = 5.0
+UNSYNCED_S: Final = 1.0
+_ALWAYS: Final = (CPU, MEMORY, PODS, EPHEMERAL_STORAGE, NODES)
+
+
+class PoolCounter(ControllerComponent):
+    """A component: ``status.resources`` and ``status.nodes``, every five seconds."""
+
+    name = "nodepool.counter"
+
+    def __init__(
+        self, clock: Clock, client: Client, informers: InformerSet, provider: CloudProvider, state: ClusterState
+    ) -> None:
+        self._client = client
+        self._provider = provider
+        self._state = state
+        self._pools = informers.get(NODE_POOLS)
+        self._controller = Controller(
+            clock, self.name, self.reconcile, sources=[InformerSource(self._pools, enqueue_self, predicates=[_is_new])]
+        )
+
+    async def reconcile(self, name: str) -> Result | None:
+        """Counts one pool."""
+        pool = self._pools.lister.get(name)
+        if pool is None or not self._provider.supports(NodeClassRef.from_json(class_ref_of_pool(pool))):
+            return None
+        # What is missing right after a start must not be taken for zero.
+        if not self._state.is_synced():
+            return Result(requeue_after_s=UNSYNCED_S)
+        await patch_status(self._client, NODE_POOLS, pool, counted(pool, self._state.usage_of(name)))
+        return Result(requeue_after_s=PERIOD_S)
+
+
+def counted(pool: JsonObject, usage: ResourceVector) -> JsonObject:
+    """The pool with its usage; common resources are told even when there is nothing of them."""
+    total = {**dict.fromkeys(_ALWAYS, 0), **usage}
+    told = {"resources": to_json(total), "nodes": total[NODES] // 1000}
+    return {**pool, "status": {**(pool.get("status") or {}), **told}}
+
+
+def _is_new(change: Change) -> bool:
+    """Its own writes must not call it again."""
+    return change.added

@@ -1,0 +1,65 @@
+"""Which claims and pools a change of something else concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from holokube.client.informer import Informer
+from holokube.karpenter.api.labels import NODEPOOL_LABEL
+from holokube.kube.types import JsonObject
+
+BY_POOL: Final = "karpenter/pool"
+Names = Callable[[JsonObject], Iterable[str]]
+
+
+def pools_of_claim(claim: JsonObject) -> Iterable[str]:
+    """For an index of claims by their pool."""
+    pool = (claim["metadata"].get("labels") or {}).get(NODEPOOL_LABEL)
+    return (pool,) if pool else ()
+
+
+def claims_of_pool(claims: Informer) -> Names:
+    """From a pool to the claims made from it."""
+
+    def names(pool: JsonObject) -> list[str]:
+        return [claim["metadata"]["name"] for claim in claims.lister.by_index(BY_POOL, pool["metadata"]["name"])]
+
+    return names
+
+
+def claims_of_class(claims: Informer) -> Names:
+    """From a node class to the claims that refer to it."""
+
+    def names(node_class: JsonObject) -> list[str]:
+        return [
+            claim["metadata"]["name"]
+            for claim in claims.lister.list()
+            if _refers((claim.get("spec") or {}).get("nodeClassRef"), node_class)
+        ]
+
+    return names
+
+
+def pools_of_class(pools: Informer) -> Names:
+    """From a node class to the pools that refer to it."""
+
+    def names(node_class: JsonObject) -> list[str]:
+        return [
+            pool["metadata"]["name"] for pool in pools.lister.list() if _refers(class_ref_of_pool(pool), node_class)
+        ]
+
+    return names
+
+
+def class_ref_of_pool(pool: JsonObject) -> JsonObject | None:
+    """The reference as it is written, in a pool that may make no sense otherwise."""
+    template = (pool.get("spec") or {}).get("template") or {}
+    ref: JsonObject | None = (template.get("spec") or {}).get("nodeClassRef")
+    return ref
+
+
+def _refers(ref: JsonObject | None, node_class: JsonObject) -> bool:
+    if ref is None:
+        return False
+    return (ref.get("kind"), ref.get("name")) == (node_class["kind"], node_class["metadata"]["name"])

@@ -1,0 +1,1 @@
+"""Where nodes come from: the protocol of a cloud, and the hollow one."""

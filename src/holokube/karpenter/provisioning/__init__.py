@@ -1,0 +1,1 @@
+"""From pending pods to NodeClaims: triggers, batches, the provisioner."""

@@ -1,0 +1,127 @@
+"""The provisioner: gathers pods, solves for them, and makes the claims that the answer asks for; over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.base.log import get_logger
+from holokube.karpenter.events import Publisher
+from holokube.karpenter.metrics import PROVISIONED, KarpenterMetrics
+from holokube.karpenter.provisioning.batcher import Batcher
+from holokube.karpenter.provisioning.claims import ClaimMaker
+from holokube.karpenter.provisioning.recording import record, tell_failure, tell_pools_without_types
+from holokube.karpenter.provisioning.selection import Ignored
+from holokube.karpenter.provisioning.world import Scene, World
+from holokube.karpenter.scheduling.problem import Problem, pod_key
+from holokube.karpenter.scheduling.results import Results
+from holokube.karpenter.state.cluster import ClusterState
+from holokube.kube.types import JsonObject
+from holokube.runtime.result import Result
+from holokube.runtime.singleton import REQUEUE_IMMEDIATELY, Singleton
+from holokube.runtime.stop import StopSignal
+
+Solve = Callable[[Problem], Results]
+UNSYNCED_S: Final = 0.1
+"""While claims are being launched, the next look at them; a batch that has come meanwhile is not lost."""
+
+
+class Provisioner:
+    """A component: the provisioning loop."""
+
+    name = "provisioner"
+
+    def __init__(
+        self,
+        clock: Clock,
+        publisher: Publisher,
+        metrics: KarpenterMetrics,
+        state: ClusterState,
+        world: World,
+        batcher: Batcher,
+        maker: ClaimMaker,
+        solve: Solve,
+    ) -> None:
+        self._clock = clock
+        self._publisher = publisher
+        self._metrics = metrics
+        self._state = state
+        self._world = world
+        self._batcher = batcher
+        self._maker = maker
+        self._solve = solve
+        self._log = get_logger("holokube.karpenter.provisioner")
+        self._loop = Singleton(clock, self.name, self.reconcile)
+        self._waits_for_sync = False
+
+    async def run(self, stop: StopSignal) -> None:
+        self._waits_for_sync = False
+        await self._loop.run(stop)
+
+    async def reconcile(self) -> Result:
+        """One batch."""
+        if not self._waits_for_sync and not await self._batcher.wait():
+            return REQUEUE_IMMEDIATELY
+        self._waits_for_sync = not self._state.is_synced()
+        if self._waits_for_sync:
+            return Result(requeue_after_s=UNSYNCED_S)
+        results = self._schedule()
+        if results is not None and results.new_claims:
+            created = await self._maker.create_all(results.new_claims, PROVISIONED, nominate=True)
+            for error in created.errors:
+                self._log.error("creating nodeclaim failed", error=error.message)
+        return REQUEUE_IMMEDIATELY
+
+    def _schedule(self) -> Results | None:
+        """A solve for all that needs a place; None when nothing does."""
+        scene = self._world.scene(self._state, self._world.provisioning_options())
+        self._tell_ignored(scene.selection.ignored)
+        pods = scene.pods
+        if not pods:
+            return None
+        if not scene.problem.ordered_pools:
+            self._log.info("no usable nodepools found", pods=len(pods))
+            self._book(pods, {pod_key(pod): pod for pod in pods})
+            return None
+        tell_pools_without_types(scene.problem, self._publisher)
+        started_s = self._clock.monotonic()
+        self._metrics.solve_begun(self.name, len(pods))
+        results = self._solve(scene.problem)
+        took_s = self._clock.monotonic() - started_s
+        waiting = sum(error.is_reserved for error in results.failed.values())
+        self._metrics.solve_finished(self.name, took_s, len(results.failed) - waiting)
+        self._tell(scene, results, took_s)
+        self._book(pods, results.failed)
+        record(results, self._state, self._publisher)
+        return results
+
+    def _tell(self, scene: Scene, results: Results, took_s: float) -> None:
+        if results.new_claims:
+            self._log.info(
+                "computed new nodeclaims to fit pods", nodeclaims=len(results.new_claims),
+                pods=sum(len(claim.pods) for claim in results.new_claims), pending=len(scene.selection.pending),
+                moving=len(scene.moving), duration_s=round(took_s, 3),
+            )  # fmt: skip
+        if results.timed_out:
+            self._log.warning("scheduling ran out of time; the rest is left for the next pass")
+
+    def _book(self, pods: Iterable[JsonObject], failed: Iterable[str]) -> None:
+        """Notes that decisions were made; those about pods that are bound already are about capacity only."""
+        now_s, without = self._clock.time(), set(failed)
+        for pod in pods:
+            if (pod.get("spec") or {}).get("nodeName"):
+                continue
+            key = pod_key(pod)
+            waited_s = self._state.pod_times.decided(key, now_s)
+            if waited_s is not None:
+                self._metrics.pod_decided(waited_s)
+            if key in without:
+                self._state.pod_times.no_place(key)
+
+    def _tell_ignored(self, ignored: list[Ignored]) -> None:
+        self._metrics.pods_ignored(len(ignored))
+        for one in ignored:
+            self._state.pod_times.no_place(pod_key(one.pod))
+            if not one.is_wanted:
+                tell_failure(self._publisher, one.pod, one.reason)

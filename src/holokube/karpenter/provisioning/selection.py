@@ -1,0 +1,93 @@
+"""Which pods are worth a solve: pending ones that ask for something that can be read, and those of nodes that go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from holokube.karpenter.api.labels import NODEPOOL_LABEL
+from holokube.karpenter.api.validation import requirement_problems
+from holokube.karpenter.disruption.eviction_limits import EvictionLimits
+from holokube.karpenter.disruption.pods import is_provisionable
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.scheduling.volume_demands import VolumeReader
+from holokube.kube.requirements import Requirements
+from holokube.kube.types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A pod that is left out."""
+
+    pod: JsonObject
+    reason: str
+    is_wanted: bool = False
+    """Whether its owner wants it so: then nobody needs to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a solve is about."""
+
+    pending: list[JsonObject]
+    ignored: list[Ignored]
+
+
+def select(pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
+    """Sorts the pods of a cluster."""
+    pending: list[JsonObject] = []
+    ignored: list[Ignored] = []
+    for pod in pods:
+        if not is_provisionable(pod):
+            continue
+        why = why_ignored(pod, volumes, well_known)
+        if why is None:
+            pending.append(pod)
+        else:
+            ignored.append(why)
+    return Selection(pending, ignored)
+
+
+def why_ignored(pod: JsonObject, volumes: VolumeReader, well_known: frozenset[str]) -> Ignored | None:
+    """Why nothing is provided for a pod; None if something is."""
+    problems = [problem for entry in _expressions(pod) for problem in requirement_problems(entry, well_known)]
+    if any(term.get("matchFields") is not None for term in _required_terms(pod)):
+        problems.append("node selector term with matchFields is not supported")
+    if not problems and _avoids_us(pod):
+        message = f"configured to not run on a Karpenter provisioned node ({NODEPOOL_LABEL} DoesNotExist)"
+        return Ignored(pod, message, is_wanted=True)
+    unusable = volumes.why_unusable(pod)
+    if unusable:
+        problems.append(unusable)
+    return Ignored(pod, "; ".join(problems)) if problems else None
+
+
+def moving_pods(nodes: Iterable[StateNode], limits: EvictionLimits, now_s: float) -> list[JsonObject]:
+    """Pods of nodes on their way out that will look for another place soon."""
+    return [
+        pod
+        for node in nodes
+        if node.is_marked_for_deletion and node.node is not None
+        for pod in node.pods
+        if limits.is_movable(pod, now_s)
+    ]
+
+
+def _avoids_us(pod: JsonObject) -> bool:
+    requirements = Requirements.of_pod(pod)
+    return NODEPOOL_LABEL in requirements and requirements[NODEPOOL_LABEL].operator == "DoesNotExist"
+
+
+def _expressions(pod: JsonObject) -> list[dict[str, Any]]:
+    selector = (pod.get("spec") or {}).get("nodeSelector") or {}
+    found: list[dict[str, Any]] = [{"key": k, "operator": "In", "values": [v]} for k, v in selector.items()]
+    for term in _required_terms(pod):
+        found.extend(term.get("matchExpressions") or ())
+    return found
+
+
+def _required_terms(pod: JsonObject) -> list[JsonObject]:
+    affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return list(required.get("nodeSelectorTerms") or ())

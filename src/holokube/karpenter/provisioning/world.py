@@ -1,0 +1,176 @@
+"""Gathers what a solve has to know from the caches, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holokube.base.clock import Clock
+from holokube.client.cache import object_key
+from holokube.client.informer import Informer
+from holokube.client.resources import (
+    CSI_NODES,
+    DAEMON_SETS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Resource,
+)
+from holokube.karpenter.api.node_claim import NodeClassRef
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.api.resources import NODE_POOLS
+from holokube.karpenter.disruption.eviction_limits import EvictionLimits
+from holokube.karpenter.lifecycle.sources import class_ref_of_pool
+from holokube.karpenter.provider.protocol import CloudProvider
+from holokube.karpenter.provisioning.daemons import BY_DAEMON_SET, daemon_pod, daemon_sets_of
+from holokube.karpenter.provisioning.selection import Selection, moving_pods, select
+from holokube.karpenter.scheduling.problem import Problem, SolveOptions, Storage
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.scheduling.volume_demands import VolumeReader
+from holokube.karpenter.settings import Settings
+from holokube.karpenter.state.cluster import ClusterState
+from holokube.kube.types import JsonObject
+from holokube.pricing.instance_types import InstanceType
+from holokube.runtime.informers import InformerSet
+
+_NEEDED = (
+    CSI_NODES, DAEMON_SETS, NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS,
+    STORAGE_CLASSES,
+)  # fmt: skip
+_OWNERS = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
+"""Their selectors are needed for spread constraints by default only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The cluster at one moment: nodes, what waits, and what will have to move."""
+
+    now_s: float
+    nodes: tuple[StateNode, ...]
+    selection: Selection
+    moving: tuple[JsonObject, ...]
+    """Pods of nodes on their way out."""
+    pdbs: Sequence[JsonObject]
+    pools: Mapping[str, NodePool]
+    """All pools that are ours, by name; those that can be used are in ``problem``."""
+    types_of_pool: Mapping[str, Sequence[InstanceType]]
+    problem: Problem
+
+    @property
+    def pods(self) -> list[JsonObject]:
+        """All that need a place."""
+        return [*self.selection.pending, *self.moving]
+
+
+class World:
+    """Reads scenes from caches."""
+
+    def __init__(
+        self, clock: Clock, informers: InformerSet, provider: CloudProvider, settings: Settings
+    ) -> None:
+        self._clock = clock
+        self._provider = provider
+        self._settings = settings
+        self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of)
+        self._pools = informers.get(NODE_POOLS)
+        resources: list[Resource] = [*_NEEDED]
+        if settings.default_spread_constraints:
+            resources += [SERVICES, *_OWNERS]
+        self._informers: dict[Resource, Informer] = {one: informers.get(one) for one in resources}
+        self._pool_views: dict[str, tuple[JsonObject, NodePool]] = {}
+
+    @property
+    def informers(self) -> list[Informer]:
+        """The caches that must be filled."""
+        return [self._pods, self._pools, *self._informers.values()]
+
+    def scene(self, state: ClusterState, options: SolveOptions) -> Scene:
+        """The cluster now. Nodes are read before pods, so that room is rather seen too late than pods are."""
+        now_s = self._clock.time()
+        nodes = tuple(state.nodes())
+        storage = self._storage()
+        selection = select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
+        pdbs = self.pdbs()
+        moving = tuple(moving_pods(nodes, EvictionLimits(pdbs), now_s))
+        pools = self.pools()
+        types = self.types(pools)
+        usable = [pool for pool in pools.values() if pool.is_ready and not pool.is_static and not pool.is_deleting]
+        problem = Problem(
+            pools=usable,
+            types_of_pool=types,
+            pods=[*selection.pending, *moving],
+            daemon_pods=self._daemon_pods(),
+            state_nodes=nodes,
+            pdbs=pdbs,
+            storage=storage,
+            namespaces={
+                one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in self._list(NAMESPACES)
+            },
+            services=self._list(SERVICES),
+            owners={
+                one["metadata"]["uid"]: one
+                for resource in _OWNERS
+                for one in self._list(resource)
+            },
+            options=options,
+            now_s=now_s,
+            well_known=self._provider.well_known,
+        )
+        return Scene(now_s, nodes, selection, moving, pdbs, pools, types, problem)
+
+    def pools(self) -> dict[str, NodePool]:
+        """The pools of our provider that can be read, by name."""
+        found: dict[str, NodePool] = {}
+        for obj in self._pools.lister.list():
+            name = obj["metadata"]["name"]
+            known = self._pool_views.get(name)
+            if known is not None and known[0] is obj:
+                found[name] = known[1]
+            elif self._provider.supports(NodeClassRef.from_json(class_ref_of_pool(obj))):
+                try:
+                    found[name] = NodePool.of(obj)
+                except ValueError:
+                    # Validation tells it in the pool's condition.
+                    continue
+                self._pool_views[name] = obj, found[name]
+        return found
+
+    def types(self, pools: Mapping[str, NodePool]) -> dict[str, Sequence[InstanceType]]:
+        """What each pool can choose from."""
+        return {name: self._provider.instance_types(pool) for name, pool in pools.items()}
+
+    def pdbs(self) -> list[JsonObject]:
+        """All PodDisruptionBudgets."""
+        return self._list(POD_DISRUPTION_BUDGETS)
+
+    def provisioning_options(self) -> SolveOptions:
+        """Those of a provisioning pass."""
+        settings = self._settings
+        return SolveOptions(
+            preference_policy="Respect" if settings.respects_preferences else "Ignore",
+            min_values_policy="BestEffort" if settings.min_values_policy == "BestEffort" else "Strict",
+            reserved_capacity=settings.feature_gates.reserved_capacity,
+            ignore_dra_requests=settings.ignore_dra_requests,
+            default_spread_constraints=settings.default_spread_constraints,
+        )
+
+    def _list(self, resource: Resource) -> list[JsonObject]:
+        informer = self._informers.get(resource)
+        return informer.lister.list() if informer is not None else []
+
+    def _storage(self) -> Storage:
+        kinds = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, CSI_NODES)
+        return Storage(*({object_key(one): one for one in self._list(kind)} for kind in kinds))
+
+    def _daemon_pods(self) -> list[JsonObject]:
+        return [
+            daemon_pod(one, self._pods.lister.by_index(BY_DAEMON_SET, one["metadata"]["uid"]))
+            for one in self._list(DAEMON_SETS)
+        ]

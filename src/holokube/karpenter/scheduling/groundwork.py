@@ -1,0 +1,111 @@
+"""What stays the same however often a problem is solved: pools, types, nodes and counts, made ready as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.scheduling.census import Census, uid_of
+from holokube.karpenter.scheduling.daemon_overhead import daemons_of
+from holokube.karpenter.scheduling.default_spread import DefaultSpread
+from holokube.karpenter.scheduling.domains import Universe
+from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
+from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.requirement_states import StateSpace
+from holokube.karpenter.scheduling.templates import Template, template_requirements, usable_types
+from holokube.karpenter.scheduling.topology_specs import SpecBook
+from holokube.karpenter.scheduling.volume_demands import VolumeReader
+from holokube.kube.resources import PODS, ResourceVector
+from holokube.kube.taints import PREFER_NO_SCHEDULE
+from holokube.kube.types import JsonObject
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+
+
+class Groundwork:
+    """A problem made ready. ``movable`` pods may be placed as well, though they are bound now."""
+
+    def __init__(self, problem: Problem, movable: Sequence[JsonObject] = ()) -> None:
+        self.problem = problem
+        options = problem.options
+        pools = problem.ordered_pools
+        self.volumes = VolumeReader(problem.storage)
+        self.defaults = DefaultSpread(problem)
+        self.pods = [self.defaults.applied(pod) for pod in problem.pods]
+        bound = [pod for node in problem.state_nodes for pod in node.pods]
+        self.specs = SpecBook(chain(self.pods, map(self.defaults.applied, movable), bound), problem.namespaces)
+        self.universe = Universe(pools, problem.types_of_pool)
+        self.census = Census(problem.state_nodes, {uid_of(pod) for pod in self.pods}, self.specs, self.universe)
+        daemons = daemons_of(
+            problem.daemon_pods, size=options.size_daemons, ignore_resource_claims=options.ignore_dra_requests
+        )
+        self.space = StateSpace(problem.well_known)
+        self.templates: list[Template] = []
+        self.skipped_pools: list[NodePool] = []
+        """Pools whose requirements leave no instance type."""
+        for pool in pools:
+            types = usable_types(
+                problem.types_of_pool[pool.name], template_requirements(pool), problem.well_known,
+                relax_min_values=options.min_values_policy == "BestEffort",
+            )  # fmt: skip
+            if types:
+                self.templates.append(Template(pool, types, daemons, self.space, problem.well_known))
+            else:
+                self.skipped_pools.append(pool)
+        self.nodes = NodeTable(problem.active_nodes, daemons, {pool.name: pool for pool in pools})
+        self.columns = self._columns(problem)
+        for template in self.templates:
+            template.build(self.columns, problem.volume_limits)
+        self.nodes.build(self.columns, self.volumes, problem.volume_limits)
+        self.forms = FormBook(
+            self.specs, self.volumes, self.columns,
+            with_wishes=options.preference_policy == "Respect",
+            tolerate_preferences=any(t.effect == PREFER_NO_SCHEDULE for pool in pools for t in pool.taints),
+        )  # fmt: skip
+        self.limits = self._limits(pools)
+
+    def _columns(self, problem: Problem) -> dict[str, int]:
+        """A column for every resource that anybody has or wants."""
+        names = {PODS}
+        for template in self.templates:
+            names |= template.resource_names
+        for remaining in self.nodes.remaining:
+            names.update(remaining)
+        for node in problem.state_nodes:
+            names.update(node.pod_requests)
+        for pod in self.pods:
+            names.update(_resource_names(pod))
+        return {name: column for column, name in enumerate(sorted(names))}
+
+    def _limits(self, pools: Sequence[NodePool]) -> dict[str, ResourceVector]:
+        """What is left of each pool's limits beside the nodes that it has."""
+        limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
+        for node in self.nodes.nodes:
+            remaining = limits.get(node.pool_name)
+            if remaining is not None:
+                for name in remaining:
+                    remaining[name] -= node.capacity.get(name, 0)
+        return limits
+
+    def form_of(self, pod: JsonObject) -> PodForm | str:
+        """The form of a pod, or why it cannot be placed at all."""
+        try:
+            return self.forms.form_of(pod)
+        except LookupError as error:
+            return str(error.args[0])
+
+
+def _resource_names(pod: Mapping[str, Any]) -> set[str]:
+    spec = pod.get("spec") or _EMPTY
+    names: set[str] = set(spec.get("overhead") or ())
+    for part in (spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        requests = (part.get("resources") or _EMPTY).get("requests")
+        if requests:
+            names.update(requests)
+    for status in (pod.get("status") or _EMPTY).get("containerStatuses") or ():
+        names.update((status.get("resources") or _EMPTY).get("requests") or ())
+        names.update(status.get("allocatedResources") or ())
+    return names

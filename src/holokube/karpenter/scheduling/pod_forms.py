@@ -1,0 +1,181 @@
+"""Pods as the solver compares them: those that are alike in everything it looks at share one form.
+
+A pod that gives up a wish takes on another form. What is worked out for a form (where it fits, where it never will)
+then holds for every pod that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from holokube.karpenter.scheduling.host_ports import HostPort, host_ports_of
+from holokube.karpenter.scheduling.relaxation import Demands
+from holokube.karpenter.scheduling.state_node import requests_of
+from holokube.karpenter.scheduling.topology_specs import GroupSpec, LabelSet, SpecBook
+from holokube.karpenter.scheduling.volume_demands import VolumeReader, Volumes, claim_keys
+from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
+from holokube.kube.resources import ResourceVector
+from holokube.kube.types import JsonObject
+
+IntArray = npt.NDArray[np.int64]
+_EMPTY: Final[Mapping[str, Any]] = {}
+_NO_VOLUMES: Final[Volumes] = {}
+
+
+class PodForm:
+    """One form. Get it from :class:`FormBook`; forms are compared by identity."""
+
+    __slots__ = (
+        "_book", "_relaxed", "amounts", "anti_specs", "columns", "demands", "has_resource_claims", "hostname", "labels",
+        "number", "ports", "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
+    )  # fmt: skip
+
+    def __init__(self, book: FormBook, number: int, demands: Demands, like: PodForm | None = None) -> None:
+        self._book = book
+        self._relaxed: PodForm | bool | None = False
+        self.number = number
+        self.demands = demands
+        requirements, strict = demands.requirements(), demands.requirements(strict=True)
+        self.hostname: Requirement | None = requirements.get(HOSTNAME_LABEL)
+        self.requirements = requirements.without(HOSTNAME_LABEL) if self.hostname is not None else requirements
+        self.strict = strict
+        self.specs: tuple[GroupSpec, ...] = ()
+        """Topology that this form is bound by."""
+        self.anti_specs: tuple[GroupSpec, ...] = ()
+        """Its required anti-affinity as others feel it."""
+        if like is not None:
+            self.labels: LabelSet = like.labels
+            self.requests: ResourceVector = like.requests
+            self.vector: IntArray = like.vector
+            self.columns: IntArray = like.columns
+            self.amounts: IntArray = like.amounts
+            self.ports: tuple[HostPort, ...] = like.ports
+            self.volumes: Volumes = like.volumes
+            self.volume_alternatives: tuple[Requirements, ...] = like.volume_alternatives
+            self.has_resource_claims: bool = like.has_resource_claims
+
+    @property
+    def relaxed(self) -> PodForm | None:
+        """The form with one wish less; None if there is nothing to give up."""
+        if self._relaxed is False:
+            self._relaxed = self._book.relax(self)
+        return self._relaxed  # type: ignore[return-value]  # False was replaced above
+
+    @property
+    def cpu_and_memory(self) -> tuple[int, int]:
+        """What the queue is ordered by."""
+        return self.requests.get("cpu", 0), self.requests.get("memory", 0)
+
+
+class FormBook:
+    """All forms of a problem."""
+
+    def __init__(
+        self,
+        specs: SpecBook,
+        volumes: VolumeReader,
+        columns: Mapping[str, int],
+        *,
+        with_wishes: bool,
+        tolerate_preferences: bool,
+    ) -> None:
+        self._specs = specs
+        self._volumes = volumes
+        self._columns = columns
+        self._with_wishes = with_wishes
+        self._tolerate_preferences = tolerate_preferences
+        self._known: dict[bytes, PodForm] = {}
+        self._by_identity: dict[int, tuple[JsonObject, PodForm]] = {}
+        self.forms: list[PodForm] = []
+
+    def form_of(self, pod: JsonObject) -> PodForm:
+        """The form of a pod with all its wishes. LookupError if its volumes are not known."""
+        seen = self._by_identity.get(id(pod))
+        if seen is not None:
+            return seen[1]
+        key = self._key(pod)
+        form = self._known.get(key)
+        if form is None:
+            form = self._known[key] = self._compile(pod)
+        # The pod is kept beside its form, so that no other object can get its identity.
+        self._by_identity[id(pod)] = pod, form
+        return form
+
+    def _key(self, pod: JsonObject) -> bytes:
+        metadata, spec = pod["metadata"], pod.get("spec") or _EMPTY
+        labels = self._specs.watched_labels(metadata.get("labels"))
+        containers = [(c.get("resources"), c.get("ports")) for c in spec.get("containers") or ()]
+        sidecars = spec.get("initContainers")
+        if sidecars:
+            sidecars = [(c.get("resources"), c.get("restartPolicy")) for c in sidecars]
+        claims = list(claim_keys(pod)) if spec.get("volumes") else None
+        status = pod.get("status") or _EMPTY
+        resize = (status.get("containerStatuses"), status.get("conditions")) if _is_resized(status) else None
+        return orjson.dumps(
+            (
+                metadata.get("namespace"), labels, spec.get("nodeSelector"), spec.get("affinity"),
+                spec.get("tolerations"), spec.get("topologySpreadConstraints"), containers, sidecars,
+                spec.get("overhead"), spec.get("resources"), spec.get("resourceClaims"), claims, resize,
+            ),
+            option=orjson.OPT_SORT_KEYS,
+        )  # fmt: skip
+
+    def _compile(self, pod: JsonObject) -> PodForm:
+        metadata, spec = pod["metadata"], pod.get("spec") or _EMPTY
+        form = self._new(Demands.of(pod, with_wishes=self._with_wishes))
+        form.labels = self._specs.label_set(metadata.get("namespace") or "", metadata.get("labels"))
+        form.requests = requests_of(pod)
+        vector = np.zeros(len(self._columns), dtype=np.int64)
+        for name, milli in form.requests.items():
+            vector[self._columns[name]] = milli
+        form.vector = vector
+        form.columns = np.flatnonzero(vector)
+        form.amounts = vector[form.columns]
+        form.ports = host_ports_of(spec)
+        has_volumes = bool(spec.get("volumes"))
+        form.volumes = self._volumes.attached(pod) if has_volumes else _NO_VOLUMES
+        form.volume_alternatives = self._volumes.alternatives(pod) if has_volumes else ()
+        form.has_resource_claims = has_resource_claims(spec)
+        self._bind(form)
+        return form
+
+    def _new(self, demands: Demands, like: PodForm | None = None) -> PodForm:
+        form = PodForm(self, len(self.forms), demands, like)
+        self.forms.append(form)
+        return form
+
+    def _bind(self, form: PodForm) -> None:
+        form.specs = self._specs.specs_of(form.labels, form.demands)
+        form.anti_specs = self._specs.anti_specs_of(form.labels, form.demands)
+
+    def relax(self, form: PodForm) -> PodForm | None:
+        """The form with one wish less."""
+        demands = form.demands.relaxed(tolerate_preferences=self._tolerate_preferences)
+        if demands is None:
+            return None
+        relaxed = self._new(demands, form)
+        self._bind(relaxed)
+        return relaxed
+
+
+def _is_resized(status: Mapping[str, Any]) -> bool:
+    return any(one.get("resources") is not None for one in status.get("containerStatuses") or ())
+
+
+def has_resource_claims(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod uses dynamic resource allocation."""
+    if spec.get("resourceClaims"):
+        return True
+    containers: Iterable[Mapping[str, Any]] = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    return any((one.get("resources") or _EMPTY).get("claims") for one in containers)
+
+
+def resource_columns(vectors: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """A column for every resource that anybody has or wants."""
+    names = {name for vector in vectors for name in vector}
+    return {name: column for column, name in enumerate(sorted(names))}

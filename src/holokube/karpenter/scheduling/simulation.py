@@ -1,0 +1,73 @@
+"""Where pods would go without some nodes. Made ready once, then asked for any choice of nodes.
+
+Each question starts from copies of a few arrays, and counts what moves off them; nothing of an answer remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holokube.karpenter.scheduling.census import uid_of
+from holokube.karpenter.scheduling.groundwork import Groundwork
+from holokube.karpenter.scheduling.problem import Problem, pod_key
+from holokube.karpenter.scheduling.results import PodError, Results
+from holokube.karpenter.scheduling.solve_run import SolveRun, queued
+from holokube.karpenter.scheduling.solver import results_of
+from holokube.kube.types import JsonObject
+
+
+class Simulation:
+    """A problem whose ``pods`` look for a place anyway: pending ones, and those of nodes that are being deleted.
+
+    In contrast to provisioning, pods do not wait for reserved capacity, nothing runs out of time, and a place on a node
+    that has not come up yet does not count.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = replace(problem, options=replace(problem.options, reserved_mode="fallback", timeout_s=None))
+        self._movable = [pod for node in problem.active_nodes for pod in node.pods]
+        self.ground = Groundwork(self.problem, self._movable)
+        going = {node.node_name for node in problem.state_nodes if node.is_marked_for_deletion}
+        self._deleting = going - {""}
+
+    def simulate(
+        self, gone: Collection[str], pods: Sequence[JsonObject] = (), *, is_consolidation: bool = True
+    ) -> Results:
+        """Where the problem's pods and ``pods`` would go without the nodes named ``gone``.
+
+        ``pods`` are those of the nodes that have to move. Consolidation keeps them off nodes that pods have just come
+        to or gone from. ValueError if a node is not there, or is being deleted already.
+        """
+        ground = self.ground
+        rows = []
+        for name in gone:
+            row = ground.nodes.rows.get(name)
+            if row is None:
+                raise ValueError(f"node {name} cannot be left out: it is unknown, or marked for deletion already")
+            rows.append(row)
+        known = {uid_of(pod) for pod in ground.pods}
+        moving = [ground.defaults.applied(pod) for pod in pods if uid_of(pod) not in known]
+        waiting, refused = queued(ground, [*ground.pods, *moving], self._is_moving if is_consolidation else None)
+        run = SolveRun(ground, waiting, rows, [uid_of(pod) for pod in moving])
+        run.run()
+        results = results_of(ground, run, refused)
+        self._refuse_unready(results)
+        return results
+
+    def _is_moving(self, pod: JsonObject) -> bool:
+        status: dict[str, Any] = pod.get("status") or {}
+        return status.get("phase") != "Pending" and (pod.get("spec") or {}).get("nodeName", "") not in self._deleting
+
+    def _refuse_unready(self, results: Results) -> None:
+        """A plan must not count on nodes that may never come up, except for pods that are on their way there."""
+        for name, pods in results.existing.items():
+            node = self.ground.nodes.nodes[self.ground.nodes.rows[name]]
+            if node.is_initialized:
+                continue
+            names = [f"{kind}/{n}" for kind, n in (("nodeclaim", node.claim_name), ("node", node.node_name)) if n]
+            for pod in pods:
+                if (pod.get("spec") or {}).get("nodeName", "") not in self._deleting:
+                    reason = f"would schedule against uninitialized {', '.join(names)}"
+                    results.failed[pod_key(pod)] = PodError(pod, reason)

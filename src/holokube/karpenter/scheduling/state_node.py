@@ -1,0 +1,258 @@
+"""A node as the solver and the disruption methods see it: Node and NodeClaim read as one.
+
+Until a node has registered, its claim speaks for it: name, labels, annotations and taints are the claim's. Until it is
+initialized, the claim fills in resources that the node still reports as zero, and taints that are expected to go away
+are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from holokube.karpenter.api.labels import (
+    INITIALIZED_LABEL,
+    INSTANCE_TERMINATING,
+    REBOOTING,
+    REBOOTING_TAINT,
+    REGISTERED_LABEL,
+    UNREGISTERED_TAINT,
+)
+from holokube.kube import conditions
+from holokube.kube.requirements import HOSTNAME_LABEL, NODEPOOL_LABEL, Requirements
+from holokube.kube.resources import PODS, ResourceVector, parse_resources, pod_requests, subtract, total_of
+from holokube.kube.taints import (
+    CLOUD_PROVIDER_UNINITIALIZED,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NODE_NOT_READY,
+    NODE_UNREACHABLE,
+    Taint,
+    taints_of,
+)
+from holokube.kube.types import JsonObject
+
+NODES: Final = "nodes"
+"""The resource that limits count nodes by; a node has one."""
+_ONE: Final = 1000
+_UNUSUAL: Final = ("initContainers", "overhead", "resources")
+_EMPTY: Final[Mapping[str, Any]] = {}
+_TERMINAL: Final = ("Succeeded", "Failed")
+_EPHEMERAL: Final = frozenset({
+    (NODE_NOT_READY, NO_SCHEDULE), (NODE_NOT_READY, NO_EXECUTE), (NODE_UNREACHABLE, NO_SCHEDULE),
+    (CLOUD_PROVIDER_UNINITIALIZED, NO_SCHEDULE), (UNREGISTERED_TAINT.key, UNREGISTERED_TAINT.effect),
+})  # fmt: skip
+_EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
+
+
+def is_ephemeral(taint: Taint) -> bool:
+    """Whether a node that is coming up is expected to lose it by itself."""
+    return (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith(_EPHEMERAL_PREFIX)
+
+
+def requests_of(pod: Mapping[str, Any]) -> ResourceVector:
+    """What a pod takes of a node, with one of ``pods``; a resize in progress counts with the larger amount."""
+    spec = pod.get("spec") or _EMPTY
+    containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
+    status = pod.get("status") or _EMPTY
+    if len(containers) == 1 and not any(map(spec.get, _UNUSUAL)) and not status.get("containerStatuses"):
+        requests = (containers[0].get("resources") or _EMPTY).get("requests") or _EMPTY
+        return _of_one_container(tuple(requests.items()))
+    found = pod_requests(pod, use_status=True)
+    found[PODS] = _ONE
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def _of_one_container(requests: tuple[tuple[str, str | int | float], ...]) -> ResourceVector:
+    found = parse_resources(dict(requests))
+    found[PODS] = _ONE
+    return found
+
+
+def is_daemon(pod: Mapping[str, Any]) -> bool:
+    """Whether a DaemonSet owns it."""
+    for owner in (pod.get("metadata") or _EMPTY).get("ownerReferences") or ():
+        if owner.get("kind") == "DaemonSet" and owner.get("apiVersion") == "apps/v1":
+            return True
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class StateNode:
+    """A Node, its NodeClaim, or both, with the pods bound to it. At least one of the two objects is there."""
+
+    node: JsonObject | None = field(repr=False)
+    node_claim: JsonObject | None = field(default=None, repr=False)
+    pods: tuple[JsonObject, ...] = field(default=(), repr=False)
+    is_marked: bool = False
+    """Whether a disruption command has chosen it for deletion."""
+    nominated_until_s: float = 0.0
+    """Until when a provisioning pass counts on it for a pending pod."""
+
+    def __post_init__(self) -> None:
+        if self.node is None and self.node_claim is None:
+            raise ValueError("a state node needs a Node or a NodeClaim; both are missing")
+
+    @property
+    def _node(self) -> Mapping[str, Any]:
+        return self.node or _EMPTY
+
+    @property
+    def _claim(self) -> Mapping[str, Any]:
+        return self.node_claim or _EMPTY
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether it has a NodeClaim."""
+        return self.node_claim is not None
+
+    @cached_property
+    def is_registered(self) -> bool:
+        """Whether the Node is known to be the claim's; one without a claim always is."""
+        return self.node_claim is None or self._node_label(REGISTERED_LABEL) == "true"
+
+    @cached_property
+    def is_initialized(self) -> bool:
+        """Whether it has come up; one without a claim always has."""
+        return self.node_claim is None or self._node_label(INITIALIZED_LABEL) == "true"
+
+    def _node_label(self, key: str) -> str | None:
+        found: str | None = ((self._node.get("metadata") or _EMPTY).get("labels") or _EMPTY).get(key)
+        return found
+
+    @cached_property
+    def _speaker(self) -> Mapping[str, Any]:
+        """The object that name, labels and annotations come from."""
+        if self.node is None or (self.node_claim is not None and not self.is_registered):
+            return self._claim
+        return self.node
+
+    @cached_property
+    def name(self) -> str:
+        """The Node's, or the claim's while that has not registered."""
+        return str(self._speaker["metadata"]["name"])
+
+    @property
+    def node_name(self) -> str:
+        """The name of the Node object; empty if there is none yet."""
+        return str(self.node["metadata"]["name"]) if self.node is not None else ""
+
+    @property
+    def claim_name(self) -> str:
+        """The name of the NodeClaim; empty if it has none."""
+        return str(self.node_claim["metadata"]["name"]) if self.node_claim is not None else ""
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """As far as the solver is concerned."""
+        return self._speaker["metadata"].get("labels") or _EMPTY
+
+    @cached_property
+    def label_requirements(self) -> Requirements:
+        """The labels as requirements."""
+        return Requirements.from_labels(self.labels)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """As far as the disruption methods are concerned."""
+        return self._speaker["metadata"].get("annotations") or _EMPTY
+
+    @property
+    def hostname(self) -> str:
+        """The hostname label, or the name where that is missing."""
+        return self.labels.get(HOSTNAME_LABEL) or self.name
+
+    @property
+    def pool_name(self) -> str:
+        """The pool it belongs to; empty if to none."""
+        return self.labels.get(NODEPOOL_LABEL, "")
+
+    @cached_property
+    def provider_id(self) -> str:
+        """The instance; empty before launch, and for nodes of no provider."""
+        if self.node is None:
+            return str((self._claim.get("status") or _EMPTY).get("providerID") or "")
+        return str((self.node.get("spec") or _EMPTY).get("providerID") or "")
+
+    @property
+    def is_rebooting(self) -> bool:
+        """Whether a restart in place is under way."""
+        return self.node_claim is not None and conditions.is_true(self.node_claim, REBOOTING)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its deletion was asked for, or its instance is being ended."""
+        if self.node_claim is not None:
+            metadata = self.node_claim.get("metadata") or _EMPTY
+            return bool(metadata.get("deletionTimestamp")) or conditions.is_true(self.node_claim, INSTANCE_TERMINATING)
+        return bool((self._node.get("metadata") or _EMPTY).get("deletionTimestamp"))
+
+    @cached_property
+    def is_marked_for_deletion(self) -> bool:
+        """Whether it will be gone soon: nothing is placed on it, and its pods need another place."""
+        return self.is_marked or self.is_deleted
+
+    def is_nominated(self, now_s: float) -> bool:
+        """Whether a pending pod is expected on it."""
+        return self.nominated_until_s > now_s
+
+    @cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        """The taints that a pod placed on it must tolerate in the end."""
+        from_claim = self.node is None or (self.node_claim is not None and not self.is_registered)
+        taints = taints_of(self._claim if from_claim else self._node)
+        if not self.is_managed or (self.is_initialized and not self.is_rebooting):
+            return taints
+        startup = [Taint.from_json(t) for t in (self._claim.get("spec") or _EMPTY).get("startupTaints") or ()]
+        return tuple(
+            taint
+            for taint in taints
+            if not is_ephemeral(taint)
+            and not taint.is_same(REBOOTING_TAINT)
+            and not any(taint.is_same(known) for known in startup)
+        )
+
+    @cached_property
+    def capacity(self) -> ResourceVector:
+        """What the node has, and one of ``nodes``."""
+        return {**self._resources("capacity"), NODES: _ONE}
+
+    @cached_property
+    def allocatable(self) -> ResourceVector:
+        """What pods may use."""
+        return self._resources("allocatable")
+
+    def _resources(self, field_name: str) -> ResourceVector:
+        of_node = parse_resources((self._node.get("status") or _EMPTY).get(field_name))
+        if self.node_claim is None or self.is_initialized:
+            return of_node
+        of_claim = parse_resources((self._claim.get("status") or _EMPTY).get(field_name))
+        return of_node | {name: milli for name, milli in of_claim.items() if not of_node.get(name)}
+
+    @cached_property
+    def running_pods(self) -> tuple[JsonObject, ...]:
+        """The bound pods that have not ended: those that hold resources."""
+        return tuple(pod for pod in self.pods if (pod.get("status") or _EMPTY).get("phase") not in _TERMINAL)
+
+    @cached_property
+    def pod_requests(self) -> ResourceVector:
+        """What its pods hold."""
+        return total_of([requests_of(pod) for pod in self.running_pods])
+
+    @cached_property
+    def daemon_requests(self) -> ResourceVector:
+        """What those of DaemonSets hold."""
+        return total_of([requests_of(pod) for pod in self.running_pods if is_daemon(pod)])
+
+    @cached_property
+    def available(self) -> ResourceVector:
+        """Allocatable without what its pods hold; resources that the node does not list are left out."""
+        held, allocatable = self.pod_requests, self.allocatable
+        return subtract(allocatable, {name: milli for name, milli in held.items() if name in allocatable})
+
+    def with_pods(self, pods: tuple[JsonObject, ...]) -> StateNode:
+        """The same node with other pods."""
+        return replace(self, pods=pods)

@@ -1,0 +1,362 @@
+"""The cluster as Karpenter sees it: pairs of Node and NodeClaim, their pods, marks and nominations.
+
+Informers tell what changes. A claim that was just made is put in at once, without waiting for its event: a loop that
+runs again before the event comes must know of it. While a claim has no instance yet the state counts as not synced,
+and provisioning and disruption wait: nobody knows yet what the claim will be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.client.cache import object_key
+from holokube.client.informer import EventType, Informer
+from holokube.client.resources import NODES, PODS
+from holokube.karpenter.api.labels import DO_NOT_DISRUPT, INITIALIZED_LABEL, NODEPOOL_LABEL
+from holokube.karpenter.api.node_claim import NodeClassRef
+from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
+from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
+from holokube.karpenter.disruption.pods import is_terminal
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.state.pod_times import PodTimes
+from holokube.kube.conditions import conditions_of
+from holokube.kube.requirements import INSTANCE_TYPE_LABEL
+from holokube.kube.resources import ResourceVector, add
+from holokube.kube.types import JsonObject
+from holokube.runtime.informers import InformerSet
+
+_REMEMBERED_DELETIONS: Final = 10_000
+_DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One instance; ``seen`` is what was last made of it."""
+
+    node: JsonObject | None = None
+    claim: JsonObject | None = None
+    is_marked: bool = False
+    nominated_until_s: float = 0.0
+    seen: StateNode | None = None
+
+
+class ClusterState:
+    """Everything by provider id; nodes of no provider by their name."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        informers: InformerSet,
+        supports: Callable[[NodeClassRef], bool],
+        *,
+        nomination_s: float,
+        needs: Sequence[Informer] = (),
+    ) -> None:
+        """``needs`` are further caches that must be filled before anything is decided."""
+        self._clock = clock
+        self._supports = supports
+        self._nomination_s = nomination_s
+        self._entries: dict[str, _Entry] = {}
+        self._id_of_claim: dict[str, str] = {}
+        self._id_of_node: dict[str, str] = {}
+        self._unlaunched: set[str] = set()
+        self._pods: dict[str, dict[str, JsonObject]] = {}
+        self._binding: dict[str, str] = {}
+        self._unbound: dict[str, JsonObject] = {}
+        self._deleted_uids: dict[str, None] = {}
+        self._mark = ConsolidationMark(clock.time())
+        self._version = 0
+        self._pod_version = 0
+        self._timed_pods: set[str] = set()
+        self._usage: tuple[int, dict[str, ResourceVector]] = (-1, {})
+        self.pod_times = PodTimes()
+        self.unsynced_since_s: float | None = None
+        nodes, claims, pods, pools = map(informers.get, (NODES, NODE_CLAIMS, PODS, NODE_POOLS))
+        self._claims = claims
+        self._needs = (nodes, claims, pods, pools, *needs)
+        nodes.add_handler(self._on_node)
+        claims.add_handler(self._on_claim)
+        pods.add_handler(self._on_pod)
+        pools.add_handler(self._on_pool)
+
+    # Reading
+
+    def is_synced(self) -> bool:
+        """Whether all caches are filled, and every claim has its instance."""
+        synced = not self._unlaunched and all(informer.has_synced for informer in self._needs)
+        if synced:
+            self.unsynced_since_s = None
+        elif self.unsynced_since_s is None:
+            self.unsynced_since_s = self._clock.time()
+        return synced
+
+    def nodes(self) -> list[StateNode]:
+        """All nodes, those on their way out as well. Nothing in them changes any more."""
+        return [self._state_node(entry) for entry in self._entries.values()]
+
+    def node_of(self, provider_id: str) -> StateNode | None:
+        """The node of an instance."""
+        entry = self._entries.get(provider_id)
+        return self._state_node(entry) if entry is not None else None
+
+    def pods_on(self, node_name: str) -> list[JsonObject]:
+        """The pods bound to a node."""
+        return list(self._pods.get(node_name, {}).values())
+
+    def unbound_pods(self) -> list[JsonObject]:
+        """The pods without a node; among them are those that wait for one."""
+        return list(self._unbound.values())
+
+    def usage_of(self, pool_name: str) -> ResourceVector:
+        """Capacity of a pool's nodes that stay, and their number under ``nodes``."""
+        version, usage = self._usage
+        if version != self._version:
+            usage = {}
+            for node in self.nodes():
+                if node.pool_name and not node.is_marked_for_deletion:
+                    usage[node.pool_name] = add(usage.get(node.pool_name, {}), node.capacity)
+            self._usage = self._version, usage
+        return usage.get(pool_name, {})
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Differs when anything about nodes or their pods does that decisions go by; time alone is not in it."""
+        return self._version, self._pod_version
+
+    @property
+    def has_timed_pods(self) -> bool:
+        """Whether pods are protected for a while only, so that what may be done to them changes by itself."""
+        return bool(self._timed_pods)
+
+    def knows_claim(self, name: str) -> bool:
+        """Whether there is such a claim, made just now perhaps."""
+        return name in self._id_of_claim
+
+    def unlaunched_claims(self) -> list[str]:
+        """Names of the claims without an instance."""
+        return sorted(self._unlaunched)
+
+    def consolidation_mark(self) -> Mark:
+        """Moves when something changes that may make consolidation possible, and every five minutes."""
+        return self._mark.read(self._clock.time())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # Marks
+
+    def nominate(self, provider_id: str) -> None:
+        """A pending pod is expected on this node: leave it alone for a while."""
+        entry = self._entries.get(provider_id)
+        if entry is not None:
+            entry.nominated_until_s = self._clock.time() + self._nomination_s
+            self._changed(entry)
+
+    def mark_for_deletion(self, provider_ids: Iterable[str]) -> None:
+        """A disruption command has chosen these nodes."""
+        self._set_marks(provider_ids, is_marked=True)
+
+    def unmark_for_deletion(self, provider_ids: Iterable[str]) -> None:
+        """The command was given up."""
+        self._set_marks(provider_ids, is_marked=False)
+
+    def _set_marks(self, provider_ids: Iterable[str], *, is_marked: bool) -> None:
+        for provider_id in provider_ids:
+            entry = self._entries.get(provider_id)
+            if entry is not None and entry.is_marked != is_marked:
+                entry.is_marked = is_marked
+                self._changed(entry)
+                self._move_mark()
+
+    # Changes
+
+    def put_claim(self, claim: JsonObject) -> None:
+        """Takes a claim over: from its event, or from the answer to its creation, whichever comes first."""
+        metadata = claim["metadata"]
+        if metadata["uid"] in self._deleted_uids:
+            # Its end was heard of before the answer to its creation.
+            return
+        if not self._supports(NodeClassRef.from_json((claim.get("spec") or {}).get("nodeClassRef"))):
+            return
+        name = metadata["name"]
+        provider_id = str((claim.get("status") or {}).get("providerID") or "")
+        known_id = self._id_of_claim.get(name, "")
+        if known_id and known_id != provider_id:
+            self._remove_claim(name)
+        self._id_of_claim[name] = provider_id
+        if not provider_id:
+            self._unlaunched.add(name)
+            return
+        self._unlaunched.discard(name)
+        entry = self._entries.setdefault(provider_id, _Entry())
+        if entry.claim is not None and _is_older(claim, entry.claim):
+            return
+        self._replace(entry, entry.node, claim)
+
+    def forget_claim(self, name: str) -> None:
+        """There is no such claim any more."""
+        self._remove_claim(name)
+
+    def _on_claim(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None:
+            self.put_claim(new)
+            return
+        assert old is not None
+        self._deleted_uids[old["metadata"]["uid"]] = None
+        if len(self._deleted_uids) > _REMEMBERED_DELETIONS:
+            del self._deleted_uids[next(iter(self._deleted_uids))]
+        self._remove_claim(old["metadata"]["name"])
+
+    def _remove_claim(self, name: str) -> None:
+        provider_id = self._id_of_claim.pop(name, "")
+        self._unlaunched.discard(name)
+        entry = self._entries.get(provider_id)
+        if entry is None:
+            return
+        if entry.node is None:
+            del self._entries[provider_id]
+        entry.claim = None
+        self._changed(entry)
+        self._move_mark()
+
+    def _on_node(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            assert old is not None
+            self._remove_node(old["metadata"]["name"])
+            return
+        name = new["metadata"]["name"]
+        labels = new["metadata"].get("labels") or {}
+        is_managed = bool(labels.get(NODEPOOL_LABEL))
+        provider_id = str((new.get("spec") or {}).get("providerID") or "")
+        # Our own node without an id or a type is half made: what it is shows later.
+        if is_managed and (
+            not provider_id or (not labels.get(INSTANCE_TYPE_LABEL) and not labels.get(INITIALIZED_LABEL))
+        ):
+            return
+        provider_id = provider_id or name
+        if self._id_of_node.get(name, provider_id) != provider_id:
+            self._remove_node(name)
+        self._id_of_node[name] = provider_id
+        entry = self._entries.setdefault(provider_id, _Entry())
+        if entry.node is not None and _is_heartbeat(entry.node, new):
+            # What was made of the node before holds, and all that others have worked out of it.
+            entry.node = new
+            return
+        self._replace(entry, new, entry.claim)
+
+    def _remove_node(self, name: str) -> None:
+        provider_id = self._id_of_node.pop(name, "")
+        entry = self._entries.get(provider_id)
+        if entry is None:
+            return
+        if entry.claim is None:
+            del self._entries[provider_id]
+        entry.node = None
+        self._changed(entry)
+        self._move_mark()
+
+    def _replace(self, entry: _Entry, node: JsonObject | None, claim: JsonObject | None) -> None:
+        """Takes new objects of an instance over, and sees whether that opens consolidation anew."""
+        is_new = entry.node is None and entry.claim is None
+        before = None if is_new else self._state_node(entry)
+        entry.node, entry.claim = node, claim
+        self._changed(entry)
+        after = self._state_node(entry)
+        if (
+            before is None
+            or before.is_initialized != after.is_initialized
+            or before.is_marked_for_deletion != after.is_marked_for_deletion
+        ):
+            self._move_mark()
+
+    def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        pod = new if new is not None else old
+        assert pod is not None
+        key = object_key(pod)
+        self._unbound.pop(key, None)
+        self._note_protection(key, new)
+        if new is None:
+            self._unbind(key, (pod.get("spec") or {}).get("nodeName") or "")
+            self._binding.pop(key, None)
+            self.pod_times.forget(key)
+            self._move_mark()
+            return
+        node_name = (new.get("spec") or {}).get("nodeName") or ""
+        if not node_name:
+            self._unbound[key] = new
+            return
+        if self._binding.get(key) != node_name:
+            self._unbind(key, node_name)
+            if not is_terminal(new):
+                self._binding[key] = node_name
+                self._move_mark()
+        self._pods.setdefault(node_name, {})[key] = new
+        self._pods_changed(node_name)
+
+    def _note_protection(self, key: str, pod: JsonObject | None) -> None:
+        value = ((pod or {}).get("metadata", {}).get("annotations") or {}).get(DO_NOT_DISRUPT)
+        if value is not None and value != "true":
+            self._timed_pods.add(key)
+        else:
+            self._timed_pods.discard(key)
+
+    def _unbind(self, key: str, node_name: str) -> None:
+        """Takes the pod from where it was, and any of the same name from the node: names are used again."""
+        for name in dict.fromkeys((self._binding.get(key, ""), node_name)):
+            on_node = self._pods.get(name)
+            if on_node is not None and on_node.pop(key, None) is not None:
+                self._pods_changed(name)
+                if not on_node:
+                    del self._pods[name]
+
+    def _on_pool(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        generation = [obj["metadata"].get("generation") if obj is not None else None for obj in (old, new)]
+        if generation[0] != generation[1]:
+            self._move_mark()
+
+    def _pods_changed(self, node_name: str) -> None:
+        self._pod_version += 1
+        entry = self._entries.get(self._id_of_node.get(node_name, ""))
+        if entry is not None:
+            entry.seen = None
+
+    def _changed(self, entry: _Entry) -> None:
+        entry.seen = None
+        self._version += 1
+
+    def _move_mark(self) -> None:
+        self._mark.move(self._clock.time())
+
+    def _state_node(self, entry: _Entry) -> StateNode:
+        if entry.seen is None:
+            name = entry.node["metadata"]["name"] if entry.node is not None else ""
+            pods = tuple(self._pods.get(name, {}).values()) if name else ()
+            entry.seen = StateNode(entry.node, entry.claim, pods, entry.is_marked, entry.nominated_until_s)
+        return entry.seen
+
+
+def _is_heartbeat(old: JsonObject, new: JsonObject) -> bool:
+    """Whether a Node only told that it is still there: nobody decides anything by what has changed."""
+    if old.get("spec") != new.get("spec"):
+        return False
+    if any(old["metadata"].get(field) != new["metadata"].get(field) for field in _DECISIVE_METADATA):
+        return False
+    before, after = old.get("status") or {}, new.get("status") or {}
+    if any(before.get(field) != after.get(field) for field in ("capacity", "allocatable")):
+        return False
+    return _statuses(old) == _statuses(new)
+
+
+def _statuses(node: JsonObject) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in conditions_of(node)}
+
+
+def _is_older(claim: JsonObject, known: JsonObject) -> bool:
+    """Whether an answer that came late tells less than an event that came early."""
+    if claim["metadata"]["uid"] != known["metadata"]["uid"]:
+        return False
+    versions = [one["metadata"].get("resourceVersion") or "" for one in (claim, known)]
+    return all(version.isdecimal() for version in versions) and int(versions[0]) < int(versions[1])

@@ -1,0 +1,40 @@
+"""Notes how long pods take: from their creation to their binding, and until they run."""
+
+from __future__ import annotations
+
+from holokube.base.clock import Clock
+from holokube.client.cache import object_key
+from holokube.client.informer import EventType, Informer
+from holokube.karpenter.api.node_claim import seconds_of
+from holokube.karpenter.metrics import KarpenterMetrics
+from holokube.karpenter.state.pod_times import PodTimes
+from holokube.kube.types import JsonObject
+
+
+class PodWatch:
+    """Watches the pods of an informer."""
+
+    def __init__(self, clock: Clock, pods: Informer, metrics: KarpenterMetrics, times: PodTimes) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._times = times
+        pods.add_handler(self._on_pod)
+
+    def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if old is None or new is None:
+            return
+        now_s = self._clock.time()
+        created_s = seconds_of(new["metadata"].get("creationTimestamp")) or now_s
+        if not _node(old) and _node(new):
+            seen_s = self._times.seen_s(object_key(new))
+            self._metrics.pod_bound(now_s - created_s, None if seen_s is None else now_s - seen_s)
+        if _phase(old) != "Running" and _phase(new) == "Running":
+            self._metrics.pod_started(now_s - created_s)
+
+
+def _node(pod: JsonObject) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def _phase(pod: JsonObject) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")

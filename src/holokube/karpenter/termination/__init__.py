@@ -1,0 +1,1 @@
+"""The end of a NodeClaim and its Node: drain, detachment, termination."""

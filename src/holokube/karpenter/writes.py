@@ -1,0 +1,69 @@
+"""Writing changed objects: as the smallest patch, and only if nobody else has written meanwhile where that matters.
+
+A merge patch replaces whole lists: conditions, taints, finalizers. A patch that touches one carries the version it was
+made from, so that a list somebody else has added to is not overwritten; the conflict is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holokube.client.client import Client
+from holokube.client.resources import Resource
+from holokube.kube.errors import Conflict, Invalid, NotFound
+from holokube.kube.patch.merge_patch import create_merge_patch
+from holokube.kube.types import JsonObject
+
+
+async def patch_object(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
+    """Writes what changed outside of the status. The object as it is now; None when it is gone."""
+    patch = create_merge_patch(_without_status(old), _without_status(new))
+    if not patch:
+        return new
+    return await _send(client, resource, old, patch, "")
+
+
+async def patch_status(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
+    """Writes what changed in the status. The object as it is now; None when it is gone."""
+    patch = create_merge_patch(old.get("status") or {}, new.get("status") or {})
+    if not patch:
+        return new
+    return await _send(client, resource, old, {"status": patch}, "status")
+
+
+async def delete_object(client: Client, resource: Resource, obj: JsonObject) -> bool:
+    """Asks for the deletion of exactly this object; False when it is gone already."""
+    try:
+        await client.delete(resource, obj["metadata"]["name"], uid=obj["metadata"]["uid"])
+    except (NotFound, Conflict):
+        # A conflict says that another object has taken the name: this one is gone as well.
+        return False
+    return True
+
+
+async def _send(
+    client: Client, resource: Resource, old: JsonObject, patch: dict[str, Any], subresource: str
+) -> JsonObject | None:
+    metadata = old["metadata"]
+    body = {**patch, "metadata": {**(patch.get("metadata") or {}), "uid": metadata["uid"]}}
+    if _has_list(patch):
+        body["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+    try:
+        return await client.patch(resource, metadata["name"], body, subresource=subresource)
+    except NotFound:
+        return None
+    except Invalid as error:
+        # The server puts it this way when another object has taken the name.
+        if any(cause.field == "metadata.uid" for cause in error.causes):
+            return None
+        raise
+
+
+def _has_list(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_list, value.values()))
+    return isinstance(value, list)
+
+
+def _without_status(obj: JsonObject) -> JsonObject:
+    return {key: value for key, value in obj.items() if key != "status"}
