@@ -11,8 +11,8 @@ from holokube.kube.conditions import is_true
 from holokube.kube.quoting import go_quote
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
-from holokube.runtime.events import object_reference
 from holokube.runtime.cron_schedules import Schedule, ScheduleError, parse_schedule
+from holokube.runtime.events import object_reference
 from holokube.workloads.ownership import controller_reference
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"

@@ -16,7 +16,6 @@ from holokube.karpenter.optimal.model import UNLIMITED, FloatArray, PackingModel
 from holokube.karpenter.optimal.pooling import Pooled, pooled
 from holokube.karpenter.optimal.solver_library import INFINITY, LinearProgram
 
-
 MAX_WHOLE_COLUMNS: Final = 3000
 WHOLE_WORK: Final = 150_000
 """Columns times branch-and-bound nodes that a bound with whole nodes may take."""
