@@ -6,6 +6,8 @@ import pytest
 
 from holokube.base.rng import Rng
 from holokube.client.client import Client
+from holokube.client.faulty import Faults as ServerFaults
+from holokube.client.faulty import FaultyTransport
 from holokube.client.resources import NODES
 from holokube.karpenter.api.labels import REGISTERED_LABEL
 from holokube.karpenter.api.resources import NODE_CLAIMS
@@ -15,7 +17,7 @@ from tests.karpenter.lab import Lab, lab, node_pool, workload
 from tests.karpenter.slow_transport import SlowTransport
 
 KILLS = 25
-SEEDS = range(6)
+SEEDS = range(4)
 
 
 def slow_client(cluster: Cluster, rng: Rng) -> Client:
@@ -64,6 +66,30 @@ def test_no_node_no_claim_and_no_finalizer_is_left_behind(seed: int) -> None:
 
             await here.until(is_settled, within_s=3600)
             await here.assert_nothing_leaked()
+            await here.scale("web", 0)
+            await here.until_nodes(0, within_s=7200)
+
+    with Cluster(nodes=0, seed=seed) as cluster:
+        cluster.run(scenario)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_that_misbehaves_is_borne(seed: int) -> None:
+    """Conflicts, refusals, answers that get lost after the write was done, watches that break off."""
+
+    async def scenario() -> None:
+        rng = Rng(f"faults/{seed}")
+        faults = ServerFaults(
+            conflict=0.05, too_many_requests=0.03, internal_error=0.03, timeout_before=0.02, timeout_after=0.02,
+            watch_drop=0.02, watch_stale=0.01, event_delay=0.02,
+        )  # fmt: skip
+        pool = node_pool(disruption={"consolidateAfter": "5s"})
+        async with lab(cluster, pool, workload("web", 12)) as here:
+            await here.running.kill()
+            here.start(Client(FaultyTransport(cluster.clock, cluster.client.transport, rng, faults)))
+            for replicas in (12, 3, 20, 6):
+                await here.scale("web", replicas)
+                await here.until_running(replicas, within_s=3600)
             await here.scale("web", 0)
             await here.until_nodes(0, within_s=7200)
 

@@ -33,11 +33,20 @@ async def patch_status(client: Client, resource: Resource, old: JsonObject, new:
 
 async def delete_object(client: Client, resource: Resource, obj: JsonObject) -> bool:
     """Asks for the deletion of exactly this object; False when it is gone already."""
+    name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
     try:
-        await client.delete(resource, obj["metadata"]["name"], uid=obj["metadata"]["uid"])
-    except (NotFound, Conflict):
-        # A conflict says that another object has taken the name: this one is gone as well.
+        await client.delete(resource, name, uid=uid)
+    except NotFound:
         return False
+    except Conflict:
+        # Another object may have taken the name: then this one is gone as well.
+        try:
+            found = await client.get(resource, name)
+        except NotFound:
+            return False
+        if found["metadata"]["uid"] != uid:
+            return False
+        raise
     return True
 
 

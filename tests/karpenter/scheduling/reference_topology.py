@@ -36,6 +36,13 @@ def values(requirement: Requirement) -> list[str]:
     return sorted(requirement.values)
 
 
+def frozen(value: Any) -> Any:
+    """JSON that can be compared, without the order of lists."""
+    if isinstance(value, dict):
+        return frozenset((key, frozen(one)) for key, one in value.items())
+    return frozenset(map(frozen, value)) if isinstance(value, list) else value
+
+
 class Filter:
     """Which nodes count: the pod's node selector and any of its required terms."""
 
@@ -58,9 +65,11 @@ class Filter:
         return any(requirements.is_compatible(term) for term in self.terms)
 
     def key(self) -> Any:
-        terms = frozenset(frozenset(term) for term in self.terms)
-        tolerations = frozenset(Toleration.from_json(t) for t in self.tolerations)
-        return terms, self.affinity, self.taints, tolerations
+        # Upstream adds up the hashes of a list's elements in such a way that two equal ones cancel each other out.
+        terms, tolerations = [frozenset(t) for t in self.terms], [Toleration.from_json(t) for t in self.tolerations]
+        odd_terms = frozenset(term for term in terms if terms.count(term) % 2)
+        odd_tolerations = frozenset(t for t in tolerations if tolerations.count(t) % 2)
+        return odd_terms, self.affinity, self.taints, odd_tolerations
 
 
 class Group:
@@ -80,7 +89,7 @@ class Group:
 
     def identity(self) -> Any:
         counted = None if self.filter is None else self.filter.key()
-        return self.kind, self.key, self.namespaces, self.skew, counted, repr(self.raw)
+        return self.kind, self.key, self.namespaces, self.skew, counted, frozen(self.raw)
 
     def selects(self, pod: dict[str, Any]) -> bool:
         metadata = pod["metadata"]

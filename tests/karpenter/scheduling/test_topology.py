@@ -70,7 +70,8 @@ def test_as_many_domains_as_asked_for_are_enough() -> None:
 
 def test_a_claim_of_which_a_filter_knows_nothing_does_not_count_even_if_the_key_is_well_known() -> None:
     plain = pod("plain", "2", app="web")
-    choosy = pod("choosy", "1", app="web", nodeSelector={ARCH: "amd64"}, topologySpreadConstraints=[spread(HOST, "web")])
+    constraints = [spread(HOST, "web")]
+    choosy = pod("choosy", "1", app="web", nodeSelector={ARCH: "amd64"}, topologySpreadConstraints=constraints)
     assert placed(solve([plain, choosy])) == [["plain", "choosy"]]
 
 
@@ -101,6 +102,13 @@ def test_affinity_follows_pods_that_are_there() -> None:
 def test_affinity_on_hostnames_stays_on_one_node() -> None:
     wanted = pods(5, cpu="2", app="web", affinity=required_pods("podAffinity", HOST, "web"))
     results = solve(wanted)
+    assert [len(names) for names in placed(results)] == [4] and len(failed(results)) == 1
+
+
+def test_affinity_on_hostnames_stays_on_one_node_for_pods_that_avoid_another_too() -> None:
+    elsewhere = required_nodes([need(HOST, "NotIn", "some-node")])
+    affinity = {**elsewhere, **required_pods("podAffinity", HOST, "web")}
+    results = solve(pods(5, cpu="2", app="web", affinity=affinity))
     assert [len(names) for names in placed(results)] == [4] and len(failed(results)) == 1
 
 
@@ -189,6 +197,18 @@ def test_nodes_that_the_pod_may_not_use_do_not_count_unless_affinity_is_ignored(
 
     assert zone() == {"zone-a"}
     assert zone(nodeAffinityPolicy="Ignore") == {"zone-b"}
+
+
+def test_of_a_filter_only_the_keys_tell_groups_apart_so_that_the_first_pods_values_hold_for_all() -> None:
+    def choosing(name: str, disk: str, cpu: str) -> dict[str, Any]:
+        constraints = [spread(ZONE, "web")]
+        return pod(name, cpu, app="web", nodeSelector={"disk": disk}, topologySpreadConstraints=constraints)
+
+    pools = [pool(requirements=[need("disk", "In", "fast", "slow")])]
+    first, slow = choosing("first", "fast", "1"), [choosing(f"slow-{n}", "slow", "5") for n in range(2)]
+    # Nodes with slow disks do not count for the group that the first pod asked for.
+    assert _zones(solve([first, *slow], pools=pools)) == [{"zone-a"}] * 3
+    assert sorted(map(min, _zones(solve(slow, pools=pools)))) == ["zone-a", "zone-b"]
 
 
 def test_a_custom_key_spreads_over_the_values_of_a_pool() -> None:

@@ -64,7 +64,11 @@ class DisruptionConditions(ControllerComponent):
         if claim.is_deleting or not self._provider.supports(claim.node_class_ref) or pool_object is None:
             self._type_seen_s.pop(claim.uid, None)
             return None
-        pool, now_s = NodePool.of(pool_object), self._clock.time()
+        try:
+            pool, now_s = NodePool.of(pool_object), self._clock.time()
+        except ValueError:
+            # Validation tells it in the pool's condition; until that is mended nothing follows from the pool.
+            return None
         changed = self._drift(stored, pool, now_s)
         waits_s = [LOOK_AGAIN_S] if CLAIM_CONDITIONS.is_true(stored, LAUNCHED) else []
         if not pool.is_static:

@@ -51,6 +51,7 @@ from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import Catalog, InstanceType, Offering
 from holokube.runtime.informers import InformerSet
 
+_TRIES_KEPT: Final = 1024
 _CLASS_LABEL: Final = node_class_label(KWOK_GROUP, KWOK_NODE_CLASS)
 
 
@@ -160,6 +161,9 @@ class HollowProvider:
         ]
 
     def _choose(self, claim: NodeClaim, rng: Rng) -> Choice:
+        if len(self._tries) > _TRIES_KEPT:
+            known = {one["metadata"]["uid"] for one in self._claims.lister.list()}
+            self._tries = {uid: count for uid, count in self._tries.items() if uid in known}
         tries = self._tries[claim.uid] = self._tries.get(claim.uid, 0) + 1
         draw = rng.fork(f"try/{tries}").random()
         if draw < self.faults.launch_failure:

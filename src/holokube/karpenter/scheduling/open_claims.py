@@ -16,6 +16,7 @@ from holokube.karpenter.scheduling.requirement_states import RequirementState
 from holokube.karpenter.scheduling.reservations import Reservations, ReservationsFullError, ReservedError
 from holokube.karpenter.scheduling.templates import Template
 from holokube.karpenter.scheduling.topology import FormTopology
+from holokube.karpenter.scheduling.topology_groups import placeholder
 from holokube.karpenter.scheduling.volume_demands import Volumes
 from holokube.kube.requirements import HOSTNAME_LABEL
 from holokube.kube.types import JsonObject
@@ -53,7 +54,7 @@ class OpenClaim:
     @property
     def hostname(self) -> str:
         """Stands for the node until it has a name."""
-        return f"hostname-placeholder-{self.number + 1:04d}"
+        return placeholder(self.number)
 
     @property
     def types(self) -> list[InstanceType]:

@@ -21,6 +21,11 @@ def in_domains(key: str, domains: frozenset[str]) -> Requirement:
     return Requirement(key, False, domains)
 
 
+def placeholder(claim: int) -> str:
+    """What stands for the hostname of an open claim until its node has one."""
+    return f"hostname-placeholder-{claim + 1:04d}"
+
+
 class DomainGroup:
     """A group over a key such as the zone. ``version`` changes with the counts."""
 
@@ -198,8 +203,9 @@ class HostGroup:
         return not any(on_host.has(hostname) for hostname in self._occupied_hosts())
 
     def _occupied_hosts(self) -> Iterable[str]:
-        # Placeholders of open claims are in no requirement that was written before they got their names.
         yield from (hostname for hostname, pods in self._elsewhere.items() if pods > 0)
         for hostname, host in self._hosts.items():
             if self.nodes[host]:
                 yield hostname
+        for claim in np.flatnonzero(self.claims).tolist():
+            yield placeholder(claim)
