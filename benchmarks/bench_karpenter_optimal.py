@@ -1,7 +1,8 @@
 """How near to the cheapest plans come: ``python benchmarks/bench_karpenter_optimal.py [--quick]``.
 
 Batches of 250 different pods (plain, big) on a small catalogue, and of few lopsided shapes on one of 660 types. For
-each: the price that no plan can be below, what policy ``optimal`` pays, and what Karpenter's own way pays. The anchor is
+each: the price that no plan can be below, what policy ``optimal`` pays, and what Karpenter's own way pays. The
+anchor is
 Karpenter's mean distance to the bound, in percent. Every plan is checked.
 """
 
@@ -67,7 +68,9 @@ def main() -> None:
     header("karpenter")
     share = 100 / len(mine)
     worst = max(mine)
-    record("price above the lower bound, mean", sum(mine) * share, sum(theirs) * share, "%", goal="< 3 %", met=worst < 0.03)
+    record(
+        "price above the lower bound, mean", sum(mine) * share, sum(theirs) * share, "%", goal="< 3 %", met=worst < 0.03
+    )
 
 
 if __name__ == "__main__":

@@ -87,13 +87,12 @@ class NodeTable:
         self._reader, self._volume_limits = volumes, volume_limits
         room = np.zeros((len(self.nodes), len(columns)), dtype=np.int64)
         for row, remaining in enumerate(self.remaining):
-            for name, milli in remaining.items():
-                room[row, columns[name]] = milli
-        # Where less than nothing is left of one resource, nothing fits.
-        room[(room < 0).any(axis=1)] = -1
-        for row in range(len(self.nodes)):
-            if self._is_over_limit(row):
+            if min(remaining.values(), default=0) < 0 or self._is_over_limit(row):
+                # Where less than nothing is left of one resource, nothing fits.
                 room[row] = -1
+                continue
+            for name, column in columns.items():
+                room[row, column] = remaining.get(name, 0)
         self.room = room.T.copy()
 
     def _is_over_limit(self, row: int) -> bool:

@@ -68,12 +68,8 @@ class Groundwork:
         self.limits = self._limits(pools)
 
     def _columns(self, problem: Problem) -> dict[str, int]:
-        """A column for every resource that anybody has or wants."""
+        """A column for every resource that some pod wants."""
         names = {PODS}
-        for template in self.templates:
-            names |= template.resource_names
-        for remaining in self.nodes.remaining:
-            names.update(remaining)
         for node in problem.state_nodes:
             names.update(node.pod_requests)
         for pod in self.pods:

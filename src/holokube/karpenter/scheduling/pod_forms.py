@@ -6,7 +6,7 @@ then holds for every pod that has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +31,8 @@ class PodForm:
     """One form. Get it from :class:`FormBook`; forms are compared by identity."""
 
     __slots__ = (
-        "_book", "_relaxed", "amounts", "anti_specs", "columns", "demands", "has_resource_claims", "hostname", "labels",
-        "number", "ports", "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
+        "_book", "_relaxed", "anti_specs", "demands", "has_resource_claims", "hostname", "labels", "number", "ports",
+        "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
     )  # fmt: skip
 
     def __init__(self, book: FormBook, number: int, demands: Demands, like: PodForm | None = None) -> None:
@@ -52,8 +52,6 @@ class PodForm:
             self.labels: LabelSet = like.labels
             self.requests: ResourceVector = like.requests
             self.vector: IntArray = like.vector
-            self.columns: IntArray = like.columns
-            self.amounts: IntArray = like.amounts
             self.ports: tuple[HostPort, ...] = like.ports
             self.volumes: Volumes = like.volumes
             self.volume_alternatives: tuple[Requirements, ...] = like.volume_alternatives
@@ -134,8 +132,6 @@ class FormBook:
         for name, milli in form.requests.items():
             vector[self._columns[name]] = milli
         form.vector = vector
-        form.columns = np.flatnonzero(vector)
-        form.amounts = vector[form.columns]
         form.ports = host_ports_of(spec)
         has_volumes = bool(spec.get("volumes"))
         form.volumes = self._volumes.attached(pod) if has_volumes else _NO_VOLUMES
@@ -173,9 +169,3 @@ def has_resource_claims(spec: Mapping[str, Any]) -> bool:
         return True
     containers: Iterable[Mapping[str, Any]] = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     return any((one.get("resources") or _EMPTY).get("claims") for one in containers)
-
-
-def resource_columns(vectors: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """A column for every resource that anybody has or wants."""
-    names = {name for vector in vectors for name in vector}
-    return {name: column for column, name in enumerate(sorted(names))}

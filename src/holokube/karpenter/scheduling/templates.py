@@ -82,13 +82,6 @@ class Template:
         self._limits = [volume_limits.get(one.name) or {} for one in types]
         self._has_volume_limits = any(self._limits)
 
-    @property
-    def resource_names(self) -> set[str]:
-        """Every resource that its types or daemons mention."""
-        rooms = (room for group in self.groups for one in group.types for room in one.allocatable_groups)
-        names = {name for room in rooms for name in room.allocatable}
-        return names.union(*(group.overhead for group in self.groups))
-
     def is_tolerated(self, tolerations: tuple[Toleration, ...]) -> bool:
         """Whether a pod may be on nodes of the pool. Startup taints will be gone by then."""
         found = self._tolerated.get(tolerations)

@@ -125,13 +125,11 @@ class TypeTable:
 
 def _room(allocatable: ResourceVector, overhead: ResourceVector, columns: Mapping[str, int]) -> IntArray:
     room = np.zeros(len(columns), dtype=np.int64)
-    for name, milli in allocatable.items():
-        room[columns[name]] = milli
-    if (room < 0).any():
+    left = {name: allocatable.get(name, 0) - overhead.get(name, 0) for name in (*allocatable, *overhead)}
+    if any(milli < 0 for milli in (*allocatable.values(), *left.values())):
+        # Where less than nothing is left of one resource, nothing fits.
         room[:] = _NO_ROOM
         return room
-    for name, milli in overhead.items():
-        room[columns[name]] -= milli
-    if (room < 0).any():
-        room[:] = _NO_ROOM
+    for name, column in columns.items():
+        room[column] = left.get(name, 0)
     return room
