@@ -20,6 +20,9 @@ MAX_PODS_REPACKED: Final = 90
 NOISES: Final = (0.0, 0.02, 0.06, 0.15, 0.3)
 """By how much values are shaken before packing anew: without shaking the same plan would come out again."""
 
+PATIENCE: Final = 0.0015
+"""How much dearer the whole plan may become by one step, as a share, when a search begins."""
+
 
 class Improver:
     """A plan under improvement."""
@@ -29,6 +32,7 @@ class Improver:
         self._values = values
         self._rng = rng
         self._stock = Stock.of(model)
+        self._patience = 0.0
         self.nodes: list[PackedNode] = list(packing.nodes)
         self._unplaced = np.zeros(model.classes, dtype=np.int64)
         for index, number in packing.unplaced.items():
@@ -44,13 +48,30 @@ class Improver:
 
     def run(self, rounds: int, is_enough: Callable[[float], bool], is_late: Callable[[], bool]) -> int:
         """Up to so many attempts; ends early when the price is good enough or time is up. Attempts made."""
-        price = self._price(self.nodes)
+        best, best_rank = list(self.nodes), self._rank()
+        done = 0
         for done in range(rounds):
-            if (is_enough(price) and not self._unplaced.any()) or is_late() or not self.nodes:
-                return done
-            if self._attempt():
-                price = self._price(self.nodes)
-        return rounds
+            if (is_enough(best_rank[1]) and not best_rank[0]) or is_late() or not self.nodes:
+                break
+            # Early on, a little worse is good enough: otherwise the search soon ends in a dead end.
+            self._patience = PATIENCE * best_rank[1] * (1 - done / rounds)
+            if self._attempt() and (rank := self._rank()) < best_rank:
+                best, best_rank = list(self.nodes), rank
+        self._restore(best)
+        return done
+
+    def _rank(self) -> tuple[int, float]:
+        return int(self._unplaced.sum()), round(self._price(self.nodes), 9)
+
+    def _restore(self, nodes: list[PackedNode]) -> None:
+        for node in self.nodes:
+            self._stock.take(self._model, node.bin, -1)
+        self.nodes = nodes
+        self._unplaced = self._model.counts.copy()
+        for node in nodes:
+            self._stock.take(self._model, node.bin)
+            for index, number in node.taken.items():
+                self._unplaced[index] -= number
 
     def _price(self, nodes: list[PackedNode]) -> float:
         return float(sum(self._model.prices[node.bin] for node in nodes))
@@ -72,7 +93,7 @@ class Improver:
         part = model.of_classes(kept, counts[kept], self._stock.bins, self._stock.limits)
         guide = self._shaken(part, kept)
         left = part.counts.copy()
-        cap = float("inf") if before_pods else before_price + 1e-9
+        cap = float("inf") if before_pods else before_price + self._patience + 1e-9
         made = construct(part, guide, left, Stock(self._stock.bins.copy(), self._stock.limits.copy()), cap)
         if made is None or not self._is_better(before_pods, before_price, len(nodes), left, made):
             for node in nodes:
@@ -91,7 +112,7 @@ class Improver:
         self, pods: int, price: float, nodes: int, left: IntArray, made: list[PackedNode]
     ) -> bool:
         """Not worse: an equally good but different plan opens other ways."""
-        new = (int(left.sum()), round(self._price(made), 9))
+        new = (int(left.sum()), round(self._price(made) - self._patience, 9))
         old = (pods, round(price, 9))
         return new < old or (new == old and len(made) <= nodes)
 

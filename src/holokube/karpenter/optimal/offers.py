@@ -79,13 +79,11 @@ class Offers:
         for number, group in enumerate(template.groups):
             for one in group.types:
                 for alike in one.allocatable_groups:
-                    room = np.zeros(len(columns), dtype=np.int64)
-                    for name, milli in alike.allocatable.items():
-                        room[columns[name]] = milli
-                    for name, milli in group.overhead.items():
-                        room[columns[name]] -= milli
-                    if (room < 0).any() or min(alike.allocatable.values(), default=0) < 0:
+                    have, daemons = alike.allocatable, group.overhead
+                    left = {name: have.get(name, 0) - daemons.get(name, 0) for name in (*have, *daemons)}
+                    if min((*have.values(), *left.values()), default=0) < 0:
                         continue
+                    room = np.fromiter((left.get(name, 0) for name in columns), dtype=np.int64, count=len(columns))
                     found += [
                         Offer(template, number, one, offering, room)
                         for offering in alike.offerings
