@@ -114,6 +114,15 @@ def test_pending_pods_may_use_a_node_that_changed_just_now() -> None:
     assert _on(Simulation(given).simulate([])) == {"b": ["p"]}
 
 
+def test_a_pod_that_may_not_move_there_does_not_speak_for_a_pending_one_like_it() -> None:
+    nodes = [state_node("a", bound=[pod("a", uid="1")]), state_node("b", claim_status={"conditions": [INITIALIZED]})]
+    pending = {**pod("p", uid="2"), "status": {"phase": "Pending"}}
+    pools = [pool(consolidate_after="60s", limits={"cpu": "0"})]
+    given = problem([pending], pools=pools, state_nodes=nodes, now_s=NEW_YEAR_S)
+    results = Simulation(given).simulate(["a"], nodes[0].pods)
+    assert _on(results) == {"b": ["p"]} and failed(results) == {"a"}
+
+
 def test_a_simulation_does_not_wait_for_reserved_capacity() -> None:
     given = problem([], options=SolveOptions(reserved_mode="strict"))
     assert Simulation(given).problem.options.reserved_mode == "fallback"

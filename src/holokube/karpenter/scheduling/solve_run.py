@@ -96,7 +96,7 @@ class SolveRun:
         self._openings: dict[_Opening, tuple[RequirementState, RowArray, IntArray, bool]] = {}
         self._closed: set[_Opening] = set()
         self._changes = 0
-        self._failed_at: dict[PodForm, tuple[int, Failure]] = {}
+        self._failed_at: dict[tuple[PodForm, bool], tuple[int, Failure]] = {}
         self.failures: dict[str, tuple[JsonObject, Failure]] = {}
         """By uid."""
         self.timed_out = False
@@ -133,7 +133,7 @@ class SolveRun:
     def _try(self, queued: QueuedPod) -> Failure | None:
         form: PodForm | None = queued.form
         assert form is not None
-        known = self._failed_at.get(form)
+        known = self._failed_at.get((form, queued.is_moving))
         if known is not None and known[0] == self._changes:
             return known[1]
         if form.has_resource_claims and self._ground.problem.options.ignore_dra_requests:
@@ -146,13 +146,13 @@ class SolveRun:
                     self._changes += 1
                     return None
             except ReservedError as error:
-                return self._fail(queued.form, Failure(form, reserved=str(error)))
+                return self._fail(queued, Failure(form, reserved=str(error)))
             form = form.relaxed
-        return self._fail(queued.form, Failure(last))
+        return self._fail(queued, Failure(last))
 
-    def _fail(self, form: PodForm, failure: Failure) -> Failure:
+    def _fail(self, queued: QueuedPod, failure: Failure) -> Failure:
         # Nothing has changed for a pod of the same form until some pod finds a place.
-        self._failed_at[form] = self._changes, failure
+        self._failed_at[queued.form, queued.is_moving] = self._changes, failure
         return failure
 
     def _add(self, queued: QueuedPod, form: PodForm) -> bool:
