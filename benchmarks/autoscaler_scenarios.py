@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from holokube.base.clock import DEFAULT_START, WallClock
+from holokube.base.clock import DEFAULT_START, Clock, WallClock
+from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS, REPLICA_SETS
 from holokube.cluster.cluster_autoscaler_policy import ClusterAutoscalerPolicy, group_template
 from holokube.cluster.living import LivingOptions
@@ -96,6 +97,9 @@ class TimedPolicy:
     @property
     def name(self) -> str:
         return self.inner.name
+
+    async def prepare(self, clock: Clock, client: Client) -> None:
+        await self.inner.prepare(clock, client)
 
     def build(self, site: Site) -> list[Component]:
         components = self.inner.build(site)

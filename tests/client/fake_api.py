@@ -241,9 +241,7 @@ class FakeApi:
 
     async def _wait_for_change(self, limit_s: float) -> bool:
         try:
-            # Not wait_for: on Python 3.11 it loses a cancellation that comes together with a change.
-            async with asyncio.timeout(limit_s):
-                await self._changed.wait()
+            await asyncio.wait_for(self._changed.wait(), limit_s)
         except TimeoutError:
             return False
         return True

@@ -122,9 +122,7 @@ class FaultyTransport:
             while True:
                 left_s = None if ends_at is None else max(0.0, ends_at - self._clock.monotonic())
                 try:
-                    # Not wait_for: on Python 3.11 it loses a cancellation that comes together with an event.
-                    async with asyncio.timeout(left_s):
-                        event = await anext(stream)
+                    event = await asyncio.wait_for(anext(stream), left_s)
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
