@@ -169,12 +169,15 @@ class WatchStream:
             await self._wait(None if until is None else until - now)
 
     async def _wait(self, seconds: float | None) -> None:
-        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with an event.
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
+        if seconds is None:
+            await self._wake.wait()
             return
+        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with an event.
+        woken = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait({woken}, timeout=seconds)
+        finally:
+            woken.cancel()
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent]:
         try:
