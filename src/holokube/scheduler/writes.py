@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holokube.base.clock import Clock
+from holokube.base.errors import TransportError
 from holokube.client.client import Client, PatchType
 from holokube.client.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from holokube.kube.conditions import get_condition
-from holokube.kube.errors import NotFound
+from holokube.kube.errors import ApiError, NotFound
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.packing.volumes import SELECTED_NODE
@@ -20,6 +21,8 @@ from holokube.scheduler.volume_choice import BOUND_BY_CONTROLLER
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
 _EMPTY: Final[Mapping[str, Any]] = {}
+_QUESTIONS: Final = 30
+_ASK_AGAIN_S: Final = 1.0
 
 
 class Writes:
@@ -32,9 +35,28 @@ class Writes:
 
     async def bind(self, pod: JsonObject, node_name: str) -> None:
         metadata = pod["metadata"]
-        await self._client.bind(metadata["namespace"], metadata["name"], node_name, uid=uid_of(pod))
+        try:
+            await self._client.bind(metadata["namespace"], metadata["name"], node_name, uid=uid_of(pod))
+        except TransportError:
+            # The answer is lost, and the binding perhaps not: room that is given away now might be filled twice.
+            if not await self._is_bound(pod, node_name):
+                raise
         note = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {node_name}"
         self._recorder.event(pod, NORMAL, "Scheduled", note, action="Binding")
+
+    async def _is_bound(self, pod: JsonObject, node_name: str) -> bool:
+        """Asks until there is an answer, or for so long that the watch will have told."""
+        metadata = pod["metadata"]
+        for _ in range(_QUESTIONS):
+            try:
+                found = await self._client.get(PODS, metadata["name"], metadata["namespace"])
+            except NotFound:
+                return False
+            except (ApiError, TransportError):
+                await self._clock.sleep(_ASK_AGAIN_S)
+                continue
+            return uid_of(found) == uid_of(pod) and (found["spec"].get("nodeName") or "") == node_name
+        return False
 
     async def patch_pod_status(self, pod: JsonObject, status: Mapping[str, Any]) -> None:
         metadata = pod["metadata"]
