@@ -20,7 +20,7 @@ MAX_PODS_REPACKED: Final = 90
 NOISES: Final = (0.0, 0.02, 0.06, 0.15, 0.3)
 """By how much values are shaken before packing anew: without shaking the same plan would come out again."""
 
-PATIENCE: Final = 0.0015
+PATIENCE: Final = 0.0005
 """How much dearer the whole plan may become by one step, as a share, when a search begins."""
 
 
@@ -54,7 +54,7 @@ class Improver:
             if (is_enough(best_rank[1]) and not best_rank[0]) or is_late() or not self.nodes:
                 break
             # Early on, a little worse is good enough: otherwise the search soon ends in a dead end.
-            self._patience = PATIENCE * best_rank[1] * (1 - done / rounds)
+            self._patience = PATIENCE * best_rank[1] * max(1 - 2 * done / rounds, 0.0)
             if self._attempt() and (rank := self._rank()) < best_rank:
                 best, best_rank = list(self.nodes), rank
         self._restore(best)

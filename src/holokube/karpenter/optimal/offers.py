@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from holokube.karpenter.optimal.model import UNLIMITED, BoolArray, IntArray
-from holokube.karpenter.scheduling.daemon_overhead import daemons_of
+from holokube.karpenter.scheduling.daemon_overhead import Daemon, daemons_of
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.host_ports import any_conflict
 from holokube.karpenter.scheduling.min_values import unmet_min_values
@@ -18,6 +18,7 @@ from holokube.karpenter.scheduling.pod_forms import PodForm
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
+from holokube.kube.resources import ResourceVector, total_of
 from holokube.pricing.instance_types import InstanceType, Offering
 
 _NEGATIVE: Final = ("NotIn", "DoesNotExist")
@@ -33,6 +34,9 @@ class Offer:
     instance_type: InstanceType
     offering: Offering
     room: IntArray
+    """By resource, without what daemons will take; less than nothing if they take more than there is."""
+    hoped_room: IntArray
+    """The same as Karpenter reckons it: of a daemon with alternatives, it forgets those that some type did not meet."""
 
     @cached_property
     def requirements(self) -> Requirements:
@@ -65,10 +69,7 @@ class Offers:
         self._masks: dict[Requirements, BoolArray] = {}
         self._sour: dict[str, bool] = {}
         self._leaving = [node for node in ground.problem.state_nodes if node.is_marked_for_deletion]
-        options = ground.problem.options
-        self._daemons = daemons_of(
-            ground.problem.daemon_pods, size=options.size_daemons, ignore_resource_claims=options.ignore_dra_requests
-        )
+        self._daemons = self._fresh_daemons()
         self.limited: list[tuple[str, str]] = []
         """Pool and resource of the limits last asked for; reservations come after them."""
 
@@ -83,14 +84,46 @@ class Offers:
                     left = {name: have.get(name, 0) - daemons.get(name, 0) for name in (*have, *daemons)}
                     if min((*have.values(), *left.values()), default=0) < 0:
                         continue
-                    room = np.fromiter((left.get(name, 0) for name in columns), dtype=np.int64, count=len(columns))
+                    hoped = np.fromiter((left.get(name, 0) for name in columns), dtype=np.int64, count=len(columns))
+                    room = hoped
+                    if self._has_choosy_daemons:
+                        wanted = self._surely_taken(template, one)
+                        missed = {name: max(milli - daemons.get(name, 0), 0) for name, milli in wanted.items()}
+                        room = hoped - np.array([missed.get(name, 0) for name in columns], dtype=np.int64)
                     found += [
-                        Offer(template, number, one, offering, room)
+                        Offer(template, number, one, offering, room, hoped)
                         for offering in alike.offerings
                         if offering.is_launchable
                         and pool.is_compatible(offering.requirements, allow_undefined=self._well_known)
                     ]
         return found
+
+    @cached_property
+    def _has_choosy_daemons(self) -> bool:
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        for pod in self._ground.problem.daemon_pods:
+            nodes = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+            if len((nodes.get(required) or {}).get("nodeSelectorTerms") or ()) > 1:
+                return True
+        return False
+
+    def _fresh_daemons(self) -> list[Daemon]:
+        problem = self._ground.problem
+        return daemons_of(
+            problem.daemon_pods,
+            size=problem.options.size_daemons,
+            ignore_resource_claims=problem.options.ignore_dra_requests,
+        )
+
+    def _surely_taken(self, template: Template, one: InstanceType) -> ResourceVector:
+        """What daemons take of a type, each asked anew."""
+        requirements = template.state.requirements
+        running = (
+            daemon
+            for daemon in self._fresh_daemons()
+            if daemon.runs_on_new(template.taints, requirements, one, self._well_known)
+        )
+        return total_of(daemon.requests(one.allocatable) for daemon in running)
 
     @property
     def held(self) -> int:
@@ -100,9 +133,10 @@ class Offers:
     def __len__(self) -> int:
         return len(self.offers) + self.held
 
-    def rooms(self) -> IntArray:
+    def rooms(self, *, hoped: bool = False) -> IntArray:
         """bins x resources."""
-        new = np.array([offer.room for offer in self.offers], dtype=np.int64).reshape(-1, len(self._ground.columns))
+        rooms = [offer.hoped_room if hoped else offer.room for offer in self.offers]
+        new = np.array(rooms, dtype=np.int64).reshape(-1, len(self._ground.columns))
         return np.concatenate([new, self._ground.nodes.room.T])
 
     def prices(self) -> list[float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from holokube.karpenter.optimal.model import PackingModel
 from holokube.karpenter.optimal.reading import Placements, Reading
-from holokube.karpenter.optimal.search import QUICK, Effort, Search, Status, gap_of
+from holokube.karpenter.optimal.search import PROVEN_GAP, QUICK, Effort, Search, Status, gap_of
 from holokube.karpenter.optimal.solver_library import INFINITY, load
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PlannedClaim, Results
@@ -117,9 +117,9 @@ def plan(
 def _status(
     effort: Effort, price: float, bound: Bound, errors: Collection[str], reading: Reading
 ) -> Status:
-    if len(errors) > len(reading.hopeless) or bound.gap(price) > effort.target_gap:
+    if len(errors) > len(reading.hopeless) or bound.gap(price) > max(effort.target_gap, PROVEN_GAP):
         return "limit"
-    return "optimal" if bound.gap(price) <= 1e-5 else "good"
+    return "optimal" if bound.gap(price) <= PROVEN_GAP else "good"
 
 
 def _as_placements(results: Results) -> Placements:

@@ -53,6 +53,7 @@ class Reading:
         groups, self.refused = groups_of(self.ground, self.offers)
         self._groups = without_taken_places(self.ground, self.offers, groups)
         self._rooms = self.offers.rooms()
+        self._hoped_rooms = self.offers.rooms(hoped=True)
         self._sure: list[PodGroup] = []
         self.plan_groups: list[PodGroup] = []
         self._net_dimensions: list[bool] = []
@@ -75,7 +76,8 @@ class Reading:
         demands = np.array([group.demand for group in groups], dtype=np.int64).reshape(len(groups), columns)
         wanted = np.flatnonzero(demands.any(axis=0)) if len(groups) else np.arange(0)
         demands = np.column_stack([demands[:, wanted], *rules.demands]) if len(groups) else demands[:, wanted]
-        capacities = np.column_stack([self._rooms[:, wanted], *rules.capacities])
+        rooms = self._hoped_rooms if for_bound else self._rooms
+        capacities = np.column_stack([rooms[:, wanted], *rules.capacities])
         self._net_dimensions = [True] * len(wanted) + rules.are_net
         allowed = np.array([group.allowed for group in groups], dtype=np.bool_).reshape(len(groups), len(offers))
         if not for_bound:
@@ -231,7 +233,7 @@ class Reading:
         """Pods that no node could ever take, by ``namespace/name``."""
         found = set(self.refused)
         for group in self._groups:
-            if not (group.allowed & (self._rooms >= group.demand).all(axis=1)).any():
+            if not (group.allowed & (self._hoped_rooms >= group.demand).all(axis=1)).any():
                 found.update(pod_key(self.ground.pods[place]) for unit in group.units for place in unit)
         return found
 

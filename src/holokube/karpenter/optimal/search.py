@@ -15,6 +15,7 @@ from holokube.karpenter.optimal.dominance import useful_bins
 from holokube.karpenter.optimal.improve import Improver
 from holokube.karpenter.optimal.model import FloatArray, PackedNode, Packing, PackingModel, packing_of, violations
 from holokube.karpenter.optimal.resource_bound import ResourceBound, resource_bound, whole_node_bound
+from holokube.karpenter.optimal.share_bound import share_bound
 from holokube.karpenter.optimal.solver_library import INFINITY
 
 Status = Literal["optimal", "good", "limit"]
@@ -27,7 +28,7 @@ class Effort:
 
     target_gap: float = 0.002
     """Stop when the plan is within this share of the bound."""
-    improvement_rounds: int = 1200
+    improvement_rounds: int = 2400
     column_rounds: int = 60
     pattern_work: int = 600
     """Up to so many classes times bins, patterns are looked at: for a bound, and to put plans together from."""
@@ -36,6 +37,8 @@ class Effort:
     seed: int = 0
 
 
+PROVEN_GAP: Final = 1e-5
+"""Bounds are lowered a little for the solver's tolerances, so that a plan is the cheapest within this share."""
 QUICK: Final = Effort(improvement_rounds=150, column_rounds=30, whole_nodes=60, pattern_work=300)
 
 
@@ -81,6 +84,11 @@ class Search:
         self._is_prover = known_bound is None
         self.bound = self._rates.price if known_bound is None else known_bound
         self.how = "resources"
+        self._guesses = [self._rates.class_values]
+        shares = share_bound(self._model)
+        if shares is not None:
+            self._raise_bound(shares[0], "shares")
+            self._guesses.append(shares[1])
 
     def _is_late(self) -> bool:
         return self._seconds_left() <= 0
@@ -123,9 +131,10 @@ class Search:
         if self._has_few_patterns and not self._is_done(best):
             best = self._by_patterns(best)
         if not self._is_done(best):
-            improver = Improver(model, self.values, best, Rng(effort.seed).fork("improve"))
-            improver.run(effort.improvement_rounds, self._is_good, self._is_late)
-            best = min(best, improver.packing, key=lambda packing: packing.rank)
+            for number, values in enumerate(self._guesses):
+                improver = Improver(model, values, best, Rng(effort.seed).fork(f"improve {number}"))
+                improver.run(effort.improvement_rounds // len(self._guesses), self._is_good, self._is_late)
+                best = min(best, improver.packing, key=lambda packing: packing.rank)
         problems = violations(model, best)
         assert not problems, f"the planner broke its own rules: {problems[:3]}"
         return Found(self._outside(best), self.bound, self.how, self._status(best))
@@ -133,16 +142,16 @@ class Search:
     def _first(self) -> Packing:
         """The best of a few constructions: at the going rates, and with large pods valued a little more."""
         model = self._model
-        values = self.values
-        largest = max(float(values.max(initial=0.0)), 1e-12)
         plans: list[Packing] = []
         for lean in (0.0, 0.03, 0.08):
-            shaped = values * (np.maximum(values, 1e-12) / largest) ** lean
-            nodes = construct(model, guide_for(model, shaped), model.counts.copy(), Stock.of(model))
-            assert nodes is not None, "only a price cap ends a construction without a plan"
-            plans.append(packing_of(model, nodes))
-            if self._is_late() or self._is_done(plans[-1]):
-                break
+            for values in self._guesses:
+                largest = max(float(values.max(initial=0.0)), 1e-12)
+                shaped = values * (np.maximum(values, 1e-12) / largest) ** lean
+                nodes = construct(model, guide_for(model, shaped), model.counts.copy(), Stock.of(model))
+                assert nodes is not None, "only a price cap ends a construction without a plan"
+                plans.append(packing_of(model, nodes))
+                if self._is_late() or self._is_done(plans[-1]):
+                    return min(plans, key=lambda packing: packing.rank)
         return min(plans, key=lambda packing: packing.rank)
 
     def _by_patterns(self, best: Packing) -> Packing:
@@ -164,7 +173,7 @@ class Search:
         return min(best, made, key=lambda packing: packing.rank)
 
     def _is_good(self, price: float) -> bool:
-        return gap_of(price, self.bound) <= self._effort.target_gap
+        return gap_of(price, self.bound) <= max(self._effort.target_gap, PROVEN_GAP)
 
     def _is_done(self, packing: Packing) -> bool:
         hopeless = int(self._model.counts[~self._model.allowed.any(axis=1)].sum())
@@ -173,7 +182,7 @@ class Search:
     def _status(self, packing: Packing) -> Status:
         if not self._is_done(packing):
             return "limit"
-        return "optimal" if gap_of(packing.price, self.bound) <= 1e-5 else "good"
+        return "optimal" if gap_of(packing.price, self.bound) <= PROVEN_GAP else "good"
 
     def _outside(self, packing: Packing) -> Packing:
         """The plan with the bins' own numbers."""

@@ -28,8 +28,8 @@ def load() -> Any:
         return importlib.import_module("highspy")
     except ImportError as error:
         raise SolverMissing(
-            "policy optimal and lower bounds need the HiGHS solver, which is not installed;"
-            " install it with: pip install 'holokube[optimal]'"
+            "policy optimal and lower bounds need the HiGHS solver, which is not installed",
+            hint="Install it with: pip install 'holokube[optimal]'",
         ) from error
 
 

@@ -1,0 +1,74 @@
+"""A sharper quick bound: each class is shared out among bins, and takes of every dimension where it goes.
+
+Besides the sums of amounts it knows what fractions hide: where a pod takes more than half of a bin, no second such pod
+fits; where it takes more than a third, no third; and so on. The function that says so for an amount ``x`` of a bin of
+size one is ``floor((k + 1) x) / k``; whatever fits in the bin sums up to at most one by it, too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from holokube.karpenter.optimal.model import UNLIMITED, FloatArray, IntArray, PackingModel
+from holokube.karpenter.optimal.resource_bound import lowered
+from holokube.karpenter.optimal.solver_library import INFINITY, LinearProgram
+
+MAX_SHARES: Final = 30_000
+"""Classes times bins that a program is made for, with three dimensions; with more of them, fewer."""
+STEPS: Final = (1, 2, 3, 5)
+
+
+def share_bound(model: PackingModel) -> tuple[float, FloatArray] | None:
+    """The bound, and what one pod of each class costs by it; None where the program would be too large."""
+    classes = np.flatnonzero(model.allowed.any(axis=1) & (model.counts > 0))
+    shares = int(model.allowed[classes].sum())
+    if not len(classes) or shares * model.demands.shape[1] > MAX_SHARES * 3:
+        return None
+    program = LinearProgram()
+    upper = np.where(model.max_counts >= UNLIMITED, INFINITY, model.max_counts)
+    program.add_columns(model.prices, np.zeros(model.bins), upper)
+    column = np.full(model.allowed.shape, -1, dtype=np.int64)
+    taking = np.zeros_like(model.allowed)
+    taking[classes] = model.allowed[classes]
+    column[taking] = model.bins + np.arange(shares)
+    program.add_columns(np.zeros(shares), np.zeros(shares), np.full(shares, INFINITY))
+    for index in classes.tolist():
+        mine = column[index][taking[index]]
+        program.add_row(float(model.counts[index]), INFINITY, mine, np.ones(len(mine)))
+    for bin_ in range(model.bins):
+        _add_bin(program, model, bin_, column[:, bin_])
+    for weights, total in zip(model.limit_weights, model.limit_totals, strict=True):
+        used = np.flatnonzero(weights)
+        unit = float(max(int(weights.max(initial=1)), 1))
+        program.add_row(-INFINITY, float(total) / unit, used, weights[used] / unit)
+    answer = program.solve()
+    if not answer.found:
+        return None
+    values = np.zeros(model.classes)
+    values[classes] = np.maximum(answer.row_duals[: len(classes)], 0.0)
+    return lowered(answer.bound), values
+
+
+def _add_bin(program: LinearProgram, model: PackingModel, bin_: int, column: IntArray) -> None:
+    """What goes to a bin fits in as many as are bought, by every dimension and every step."""
+    inside = np.flatnonzero(column >= 0)
+    for dimension in range(model.demands.shape[1]):
+        capacity = int(model.capacities[bin_, dimension])
+        demand = model.demands[inside, dimension]
+        if capacity <= 0 or not demand.any():
+            continue
+        for amounts in (demand / capacity, *(_stepped(demand, capacity, step) for step in STEPS)):
+            used = np.flatnonzero(amounts > 0)
+            if len(used):
+                columns = np.append(column[inside[used]], bin_)
+                program.add_row(-INFINITY, 0.0, columns, np.append(amounts[used], -1.0))
+
+
+def _stepped(demand: IntArray, capacity: int, step: int) -> FloatArray:
+    """``floor((k + 1) x) / k``, but ``x`` itself where ``(k + 1) x`` is whole; in integers, so that it is exact."""
+    parts = [int(one) * (step + 1) for one in demand]
+    whole = np.array([part // capacity for part in parts], dtype=np.float64)
+    is_exact = np.array([part % capacity == 0 for part in parts], dtype=np.bool_)
+    return np.where(is_exact, demand / capacity, whole / step)
