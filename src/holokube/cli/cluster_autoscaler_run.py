@@ -24,7 +24,6 @@ from holokube.client.http import HttpTransport
 from holokube.client.kubeconfig import load_access
 from holokube.client.resources import NODES
 from holokube.cluster_autoscaler.flags import ParsedFlags, from_values
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.autoscaler import Autoscaler
 from holokube.cluster_autoscaler.loop.endpoint import Endpoint
 from holokube.cluster_autoscaler.loop.event_correlation import event_recorder
@@ -35,6 +34,7 @@ from holokube.runtime import collector
 from holokube.runtime.app import App
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.runtime.leader import ElectionTimes, LeaderElector
 from holokube.runtime.stop import StopSignal
 

@@ -11,7 +11,6 @@ from holokube.client.client import Client
 from holokube.cluster.policy import Site
 from holokube.cluster_autoscaler.cloud.kwok.provider import build as build_kwok
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.autoscaler import Autoscaler
 from holokube.cluster_autoscaler.loop.event_correlation import event_recorder
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
@@ -32,7 +31,6 @@ class ClusterAutoscalerPolicy:
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
     templates: Sequence[JsonObject] = ()
     """Without any, ``default_groups``."""
-    journal: Journal | None = None
     on_turn: Callable[[TurnReport], None] | None = None
 
     @property
@@ -60,7 +58,7 @@ class ClusterAutoscalerPolicy:
             Autoscaler(
                 site.clock, client, site.informers, recorder, site.rng.fork("autoscaler"),
                 provider, options, metrics=AutoscalerMetrics(site.clock, options, site.metrics.registry),
-                journal=self.journal, on_turn=self.on_turn,
+                journal=site.journal, on_turn=self.on_turn,
             ),
         ]  # fmt: skip
 

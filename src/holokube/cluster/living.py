@@ -31,6 +31,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.app import App, Component
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.runtime.metrics import Metrics
 from holokube.scheduler import scheduler
 from holokube.workloads import service_account_controller
@@ -69,8 +70,10 @@ class LivingCluster:
         options: LivingOptions | None = None,
         *,
         metrics: Metrics | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.options = options or LivingOptions()
+        self.journal = journal if journal is not None else Journal()
         self.app = App(clock, metrics=metrics)
         self._clock = clock
         self._rng = rng
@@ -119,7 +122,8 @@ class LivingCluster:
             self.fleet = self._fleet()
             components.append(self.fleet)
         if self.options.policy is not None:
-            site = Site(self._clock, self._connect, self.informers, self._rng.fork("policy"), self.app.metrics)
+            rng = self._rng.fork("policy")
+            site = Site(self._clock, self._connect, self.informers, rng, self.app.metrics, self.journal)
             components.extend(self.options.policy.build(site))
         return components
 

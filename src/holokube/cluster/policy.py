@@ -14,6 +14,7 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.runtime.app import Component
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.runtime.metrics import Metrics
 
 
@@ -27,6 +28,8 @@ class Site:
     informers: InformerSet
     rng: Rng
     metrics: Metrics
+    journal: Journal
+    """Where decisions are told with their reasons."""
 
 
 class Policy(Protocol):

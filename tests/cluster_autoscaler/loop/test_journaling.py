@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from holokube.cluster_autoscaler.actuation.results import NodeDeleteOutcome, NodeDeleteResult, ScaledDownNode
 from holokube.cluster_autoscaler.cloud.errors import AutoscalerError, ErrorKind
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.journaling import JournalKeeper
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.scale_down.reasons import BlockingReason, UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import BlockingPod, HomelessPod, Unremovable
 from holokube.cluster_autoscaler.scale_up.balancing import Increase
+from holokube.runtime.journal import Journal
 from tests.builders import node, pod
 
 

@@ -14,7 +14,6 @@ from holokube.cluster_autoscaler.cloud.errors import ErrorKind
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
 from holokube.cluster_autoscaler.expanders.chain import build_chain
 from holokube.cluster_autoscaler.expanders.context import Expander
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.debugging_snapshot import DebuggingSnapshot
 from holokube.cluster_autoscaler.loop.health import HealthCheck
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
@@ -24,6 +23,7 @@ from holokube.cluster_autoscaler.loop.sources import Sources
 from holokube.cluster_autoscaler.loop.trigger import Trigger
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.runtime.stop import StopSignal
 
 MakeProvider = Callable[[], Awaitable[CloudProvider]]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.report import ScaleUpReport, TurnReport
 from holokube.cluster_autoscaler.objects import name_of, pod_key
 from holokube.cluster_autoscaler.scale_down.report import Unremovable
 from holokube.cluster_autoscaler.scale_up.planning import ScaleUpPlan
+from holokube.runtime.journal import Journal
 
 
 class JournalKeeper:

@@ -25,7 +25,6 @@ from holokube.cluster_autoscaler.cluster_state.readiness import Readiness
 from holokube.cluster_autoscaler.cluster_state.registry import ClusterFacts, ClusterStateRegistry
 from holokube.cluster_autoscaler.cluster_state.status import build_status, initial_status
 from holokube.cluster_autoscaler.expanders.chain import ExpanderChain, build_chain
-from holokube.cluster_autoscaler.journal import Journal
 from holokube.cluster_autoscaler.loop.books import Books
 from holokube.cluster_autoscaler.loop.eventing import KeepingRecorder, tell_pods
 from holokube.cluster_autoscaler.loop.group_reading import (
@@ -74,6 +73,7 @@ from holokube.cluster_autoscaler.templates import TemplateNodes, upcoming_copy
 from holokube.kube.errors import ApiError
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import WARNING
+from holokube.runtime.journal import Journal
 
 DELETION_TIME_S = 300.0
 """For so long a node with the taint of one that is removed counts as gone."""

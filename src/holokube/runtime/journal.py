@@ -1,4 +1,4 @@
-"""The decision journal: what the autoscaler decided, about what, and why.
+"""The decision journal: what a component decided, about what, and why.
 
 Events say what happened; the journal also says what did not, and for which reasons. It keeps the last entries in
 memory and hands each one on, as a line of JSON, to whoever asked for it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from holokube.cluster_autoscaler.journal import Journal
+from holokube.runtime.journal import Journal
 
 
 def test_an_entry_is_a_line_of_json() -> None:
