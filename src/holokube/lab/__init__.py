@@ -1,0 +1,1 @@
+"""The laboratory: scenarios on virtual time, policies side by side."""

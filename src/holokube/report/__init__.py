@@ -1,0 +1,1 @@
+"""Results of runs as one HTML file that needs nothing else."""
