@@ -109,6 +109,7 @@ def test_health_is_served_and_no_lease_is_taken_if_nobody_wants_one(tmp_path: Pa
         (["--feature-gates=NodeOverlay=true"], "--feature-gates=NodeOverlay=true: the feature NodeOverlay"),
         (["--feature-gates=NoSuch=true"], "--feature-gates=NoSuch=true: there is no feature gate 'NoSuch'"),
         (["--metrics-port=70000"], "--metrics-port=70000 is no port"),
+        (["--kube-client-qps=0"], "--kube-client-qps=0 would let no request through"),
         (["--metrics-port=8081"], "--metrics-port and --health-probe-port are both 8081"),
         (["--catalog=a.json", "--instance-types-file-path=b.json"], "--catalog and --instance-types-file-path are"),
         (["--catalog=/no/such/file.json"], "/no/such/file.json: cannot be read"),

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +12,9 @@ import pytest
 from holokube.testing.controlplane import COMPONENTS, ControlPlane
 from holokube.testing.kubectl import Kubectl
 from tests.conftest import run_control_plane
+from tests.real_programs import kill, program, until
 
 NODES, PODS = 100, 1000
-LIMIT_S = 240.0
 GROUP = "cluster-autoscaler.kwok.nodegroup"
 FOREIGN = "somebodys-own"
 
@@ -72,33 +66,6 @@ def plane(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     yield from run_control_plane(request, tmp_path_factory.mktemp("autoscaler"), COMPONENTS)
 
 
-@contextmanager
-def program(plane: ControlPlane, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """One of our programs on the cluster; ended in good order unless the test has killed it."""
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "holokube", *arguments, f"--kubeconfig={plane.kubeconfig}"],
-            stdout=stream, stderr=stream, env={**os.environ, "POD_NAMESPACE": "kube-system"},
-        )  # fmt: skip
-    try:
-        yield process
-        assert process.poll() in (None, -signal.SIGKILL), log.read_text()[-3000:]
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            assert process.wait(timeout=60) == 0, log.read_text()[-3000:]
-
-
-def until(what: str, found: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
-    deadline_s = time.monotonic() + LIMIT_S
-    while True:
-        value = found()
-        if wanted(value):
-            return value
-        assert time.monotonic() < deadline_s, f"waited in vain until {what}; at the end: {value}"
-        time.sleep(1.0)
-
-
 def test_a_thousand_pods_get_a_hundred_nodes_which_go_with_them(
     plane: ControlPlane, kubectl_program: Path, tmp_path: Path
 ) -> None:
@@ -140,17 +107,15 @@ def test_a_thousand_pods_get_a_hundred_nodes_which_go_with_them(
         with autoscaler() as first:
             kubectl("apply", "-f", str(tmp_path / "workload.yaml"))
             until("some nodes have come", ours, lambda names: len(names) >= 20)
-            first.kill()
-            first.wait()
+            kill(first)
         with autoscaler() as second:
             until("all pods run", running, lambda pods: pods == PODS)
             assert len(ours()) == NODES
             kubectl("scale", "deployment", "web", "--replicas=0")
             until("some nodes have gone", ours, lambda names: len(names) <= NODES - 20)
-            second.kill()
-            second.wait()
-        with autoscaler():
-            until("all nodes have gone", ours, lambda names: not names)
+            kill(second)
+        with autoscaler() as third:
+            until("all nodes have gone", ours, lambda names: not names, by=third)
         assert foreign() == before
         events = kubectl("get", "events", "-A", "-o", "jsonpath={range .items[*]}{.reason}{'\\n'}{end}").split()
         assert events.count("TriggeredScaleUp") > 0 and events.count("ScaleDownEmpty") > 0

@@ -38,6 +38,7 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.leader import LeaderElector
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal
+from holokube.runtime.throttled import ThrottledTransport
 
 DEFAULT_NAMESPACE = "kube-system"
 _PORT_MAX = 65535
@@ -64,6 +65,10 @@ class KarpenterPlan:
         if found.metrics_port and found.metrics_port == found.health_probe_port:
             raise UsageError(
                 f"--metrics-port and --health-probe-port are both {found.metrics_port}", hint="Choose another for one.")
+        rates = (("kube-client-qps", found.kube_client_qps), ("kube-client-burst", found.kube_client_burst))
+        for name, number in rates:
+            if number < 1:
+                raise UsageError(f"--{name}={number} would let no request through", hint="Write 1 or more.")
         if self.catalog and found.instance_types_file_path:
             raise UsageError("--catalog and --instance-types-file-path are the same", hint="Give one of them.")
         return found
@@ -92,7 +97,10 @@ class KarpenterRun:
         clock = WallClock()
         async with AsyncExitStack() as stack:
             transport = HttpTransport(clock, access, user_agent=f"{COMPONENT}/holokube-{__version__}")
-            client = await stack.enter_async_context(Client(transport))
+            # The lease is renewed past the line: whoever waits in it must not lose the lead by that.
+            renewing = await stack.enter_async_context(Client(transport))
+            client = Client(ThrottledTransport(
+                clock, transport, per_s=settings.kube_client_qps, burst=settings.kube_client_burst))
             await _greet(client, access)
             if not self._plan.no_crds:
                 await _bring_definitions(clock, client, access)
@@ -106,7 +114,7 @@ class KarpenterRun:
                 clock, client, informers, recorder, rng.fork("karpenter"), settings, catalog,
                 metrics=KarpenterMetrics(app.metrics.registry), installs_definitions=False)
             app.add(informers.runner())
-            self._add_work(app, components, clock, client, recorder, rng, settings)
+            self._add_work(app, components, clock, renewing, recorder, rng, settings)
             told = f"{COMPONENT} works on {access.server} with {len(catalog)} instance types"
             app.add(_Announcer(told, servers))
             collector.relax()

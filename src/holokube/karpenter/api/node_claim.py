@@ -154,8 +154,8 @@ class NodeClaim:
 
     @cached_property
     def expire_after_s(self) -> float | None:
-        """After which age it goes; None for never."""
-        return duration_s(self.spec, "expireAfter", DEFAULT_EXPIRE_AFTER_S)
+        """After which age it goes; None for never, as for a claim in which no server has filled in the default."""
+        return duration_s(self.spec, "expireAfter")
 
     @cached_property
     def termination_grace_period_s(self) -> float | None:
