@@ -128,6 +128,15 @@ def test_a_problem_is_planned_by_itself(tmp_path: Path, inside: Inside) -> None:
     assert done.returncode == 2 and "holds a problem, which is planned by itself" in done.stderr
 
 
+def test_other_prices_may_be_given(tmp_path: Path, inside: Inside) -> None:
+    given = _cluster(tmp_path, node_pool(), pod("new", cpu="3"))
+    overlay = {"kind": "NodeOverlay", "metadata": {"name": "double"}, "spec": {"priceAdjustment": "+100%"}}
+    (tmp_path / "overlays.json").write_text(json.dumps(overlay))
+    usual = json.loads(_ok(inside, *given, "-o", "json"))
+    dear = json.loads(_ok(inside, *given, "-o", "json", "--price-overlays", str(tmp_path / "overlays.json")))
+    assert dear["totalPrice"] == pytest.approx(2 * usual["totalPrice"]) and usual["totalPrice"] > 0
+
+
 def test_a_catalogue_is_for_karpenter(tmp_path: Path, inside: Inside) -> None:
     given = _cluster(tmp_path, node_pool(), *node("a"))
     done = inside("plan", "--policy", "cluster-autoscaler", *given)

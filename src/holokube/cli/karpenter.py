@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from holokube.cli.catalog_option import overlays_option
 from holokube.cli.settings import Settings, cluster_options, common_options
 from holokube.karpenter.settings import FLAGS, Flag
 
@@ -47,6 +48,7 @@ def _parameter(flag: Flag) -> str:
     "--catalog", default="", type=click.Path(), metavar="FILE",
     help="Instance types and prices, JSON or CSV; the same as --instance-types-file-path. Generated unless told.",
 )  # fmt: skip
+@overlays_option
 @click.option(
     "--no-crds", is_flag=True, help="Do not create or update the CustomResourceDefinitions of NodePools and NodeClaims."
 )

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -16,6 +15,7 @@ from holokube import __version__
 from holokube.base.clock import Clock, WallClock
 from holokube.base.errors import HolokubeError, UsageError
 from holokube.base.rng import Rng, system_seed
+from holokube.cli.catalog_option import catalog_from
 from holokube.cli.event_loop import loop_factory
 from holokube.client.access import ClusterAccess
 from holokube.client.client import Client
@@ -27,8 +27,6 @@ from holokube.karpenter.app import COMPONENT, build
 from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.settings import Settings, settings_from
 from holokube.kube.errors import ApiError
-from holokube.pricing.catalog_files import read_catalog
-from holokube.pricing.generator import generate
 from holokube.pricing.instance_types import Catalog
 from holokube.runtime import collector
 from holokube.runtime.app import App, Component
@@ -50,6 +48,7 @@ class KarpenterPlan:
 
     flags: Mapping[str, str]
     catalog: str = ""
+    overlays: str = ""
     no_crds: bool = False
     identity: str = ""
     seed: str = ""
@@ -75,8 +74,7 @@ class KarpenterPlan:
 
     def read_catalog(self, settings: Settings) -> Catalog:
         """The instance types; the generator's unless a file is named."""
-        path = self.catalog or settings.instance_types_file_path
-        return read_catalog(Path(path)) if path else generate()
+        return catalog_from(self.catalog or settings.instance_types_file_path, self.overlays)
 
 
 class KarpenterRun:

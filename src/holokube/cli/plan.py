@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holokube.cli.catalog_option import overlays_option
 from holokube.cli.settings import Settings, common_options
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Request:
     waits: bool
     catalog: str = ""
     """A file with instance types."""
+    overlays: str = ""
+    """A file with other prices for them."""
     time_limit_s: float | None = None
     """For a search that gets better the longer it goes on."""
 
@@ -77,6 +80,7 @@ class Answer:
     help="Instance types and prices for karpenter and optimal: JSON as upstream's kwok provider takes it, or CSV; "
     "generated unless told.",
 )  # fmt: skip
+@overlays_option
 @click.option(
     "--time-limit", "time_limit_s", type=click.FloatRange(min=0.1), default=None, metavar="SECONDS",
     help="End the search of optimal after so long, with the best plan so far; without a limit the same files give the "
@@ -102,6 +106,7 @@ def command(
     output: str,
     templates: tuple[str, ...],
     catalog: str,
+    overlays: str,
     time_limit_s: float | None,
     waits: bool,
     seed: str,
@@ -122,7 +127,7 @@ def command(
     settings.configure_logging()
     request = Request(
         files, templates, tuple(flag for flag in flags if flag != "--"), seed, node_order, waits, catalog,
-        time_limit_s)
+        overlays, time_limit_s)
     answer: Answer = importlib.import_module(POLICIES[policy]).plan(request)
     if output == "json":
         import orjson

@@ -21,9 +21,10 @@ from holokube.cluster_autoscaler.plan.snapshot_run import run_snapshot
 
 def plan(request: Request) -> Answer:
     """The plan for what the files hold."""
-    if request.catalog:
-        raise UsageError("--catalog is for karpenter and optimal; the cluster-autoscaler's nodes come from groups",
-                         hint="Leave it out, or add --policy karpenter.")
+    for option, value in (("--catalog", request.catalog), ("--price-overlays", request.overlays)):
+        if value:
+            raise UsageError(f"{option} is for karpenter and optimal; the cluster-autoscaler's nodes come from groups",
+                             hint="Leave it out, or add --policy karpenter.")
     documents = [read_manifests(path) for path in paths_of(request.files)]
     scenarios = [(found, obj) for found in documents for obj in found.objects if is_scenario(obj)]
     if scenarios:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from holokube.apiserver.manifests import Manifests, read_manifests
 from holokube.base.clock import WallClock
 from holokube.base.errors import UsageError
+from holokube.cli.catalog_option import catalog_from
 from holokube.cli.plan import Answer, Request
 from holokube.cli.plan_files import paths_of
 from holokube.cli.plan_karpenter_tables import show_plan
@@ -16,8 +16,6 @@ from holokube.karpenter.plan.given import Given
 from holokube.karpenter.plan.planner import plan_karpenter
 from holokube.karpenter.plan.snapshot import read_snapshot
 from holokube.karpenter.settings import parse_flags
-from holokube.pricing.catalog_files import read_catalog
-from holokube.pricing.generator import generate
 from holokube.pricing.instance_types import Catalog
 
 
@@ -53,4 +51,4 @@ def _case(documents: list[Manifests], cases: list[tuple[Manifests, Any]], catalo
 
 def catalog_of(request: Request) -> Catalog:
     """The instance types; the generator's unless a file is named."""
-    return read_catalog(Path(request.catalog)) if request.catalog else generate()
+    return catalog_from(request.catalog, request.overlays)
