@@ -20,7 +20,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml tools/dev-requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "holokube needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/dev-requirements.txt -e '.[cel,grpc,optimal]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/dev-requirements.txt -e '.[cel,dask,grpc,optimal]'
 	@touch $@
 
 demo: setup
