@@ -9,7 +9,7 @@ WORKERS ?= 2
 
 help:
 	@echo "make setup  install into .venv; .venv/bin/holokube is then there"
-	@echo "make demo   a cluster in one process, real kubectl output, in under a minute"
+	@echo "make demo   half a day of a cluster under three autoscalers, compared; writes demo-report.html"
 	@echo "make test   all tests (builds a real control plane once if Go is there)"
 	@echo "make bench  benchmarks, as ratios to the real programs"
 	@echo "make lint   ruff, mypy --strict, import-linter, forbidden calls"
@@ -24,7 +24,8 @@ $(STAMP): pyproject.toml tools/dev-requirements.txt
 	@touch $@
 
 demo: setup
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/holokube run examples/quick-start/scenario.yaml --report demo-report.html
+	@echo "The report is in demo-report.html: open it in a browser." >&2
 
 test: setup
 	@$(BIN)/python -m holokube.testing.controlplane build || [ -z "$$HOLOKUBE_REQUIRE_REAL" ]

@@ -1,9 +1,9 @@
 """How near to the cheapest plans come: ``python benchmarks/bench_karpenter_optimal.py [--quick]``.
 
 Batches of 250 different pods (plain, big) on a small catalogue, and of few lopsided shapes on one of 660 types. For
-each: the price that no plan can be below, what policy ``optimal`` pays, and what Karpenter's own way pays. The
-anchor is
-Karpenter's mean distance to the bound, in percent. Every plan is checked.
+each: the price that no plan can be below, what policy ``optimal`` pays, and what Karpenter's own way pays. The anchor
+is Karpenter's mean distance to the bound, in percent. Every plan is checked. Time is that of the processor, so that a
+machine with other things to do is no hindrance.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.karpenter.checker_inputs import check_placements
 from tests.karpenter.optimal import batches
 
-from holokube.karpenter.optimal.planning import lower_bound, plan
+from holokube.karpenter.optimal.planning import OptimalPlan, lower_bound, plan
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.solver import Solver
 from summary import header, record
+
+GOALS = {"different pods": 0.03, "mixed shapes": 0.05}
+LIMIT_S = 30.0
 
 
 def cases(quick: bool) -> dict[str, Problem]:
@@ -40,37 +43,55 @@ def cases(quick: bool) -> dict[str, Problem]:
     return found
 
 
+def checked_plan(problem: Problem) -> tuple[OptimalPlan, float]:
+    """The plan by counted work alone, and the seconds it took."""
+    started_s = time.process_time()
+    made = plan(problem)
+    seconds = time.process_time() - started_s
+    violations = check_placements(problem, made.claims, made.existing, made.errors)
+    if violations or made.errors:
+        raise SystemExit(f"a rule is broken or a pod left out: {[str(one) for one in violations[:3]] or made.errors}")
+    return made, seconds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one seed of each kind")
     quick = parser.parse_args().quick
-    print(f"{'batch':<26}{'bound $/h':>11}{'optimal':>10}{'gap':>8}{'s':>7}{'karpenter':>11}{'gap':>8}  proven by")
-    mine: list[float] = []
-    theirs: list[float] = []
+    print(
+        f"{'batch':<26}{'bound $/h':>11}{'optimal':>10}{'gap':>8}{'s':>7}{'karpenter':>11}{'gap':>8}{'goal':>7}"
+        "         proven by"
+    )
+    kinds: dict[str, list[tuple[float, float, float]]] = {"different pods": [], "mixed shapes": []}
     for name, problem in cases(quick).items():
-        started = time.monotonic()
-        made = plan(problem, limit_s=30.0, monotonic=time.monotonic)
-        seconds = time.monotonic() - started
-        assert not check_placements(problem, made.claims, made.existing, made.errors)
-        karpenter = Solver(problem).solve().price_usd_per_hour
-        mine.append(made.gap)
-        theirs.append(made.bound.gap(karpenter))
+        made, seconds = checked_plan(problem)
+        results = Solver(problem).solve()
+        if broken := check_placements(problem, results.new_claims, results.existing, results.errors):
+            raise SystemExit(f"Karpenter's own plan breaks a rule: {broken[0]}")
+        theirs = made.bound.gap(results.price_usd_per_hour)
+        kind = "different pods" if name.startswith(("plain", "big")) else "mixed shapes"
+        is_met = made.gap <= GOALS[kind] and seconds <= LIMIT_S
+        kinds[kind].append((made.gap, theirs, seconds))
         print(
             f"{name:<26}{made.bound.price_usd_per_hour:>11.4f}{made.price_usd_per_hour:>10.4f}{made.gap:>8.2%}"
-            f"{seconds:>7.1f}{karpenter:>11.4f}{theirs[-1]:>8.1%}  {made.bound.how}",
+            f"{seconds:>7.1f}{results.price_usd_per_hour:>11.4f}{theirs:>8.1%}{GOALS[kind]:>7.0%}"
+            f"  {'met' if is_met else 'MISSED':<7}{made.bound.how}",
             flush=True,
         )
     many = batches.problem(batches.plain_pods(9, 2000), batches.small_catalogue(), batches.AMD64)
-    started = time.monotonic()
+    started_s = time.process_time()
     bound = lower_bound(many)
-    seconds = time.monotonic() - started
+    seconds = time.process_time() - started_s
     print(f"lower bound alone, 2,000 different pods: {bound.price_usd_per_hour:.4f} $/h in {seconds:.1f} s\n")
     header("karpenter")
-    share = 100 / len(mine)
-    worst = max(mine)
-    record(
-        "price above the lower bound, mean", sum(mine) * share, sum(theirs) * share, "%", goal="< 3 %", met=worst < 0.03
-    )
+    for kind, found in kinds.items():
+        gaps, others, times = zip(*found, strict=True)
+        goal = GOALS[kind]
+        mean, theirs = 100 * sum(gaps) / len(gaps), 100 * sum(others) / len(others)
+        record(f"{kind}: price above the bound, mean", mean, theirs, "%")
+        record(f"{kind}: price above the bound, worst", 100 * max(gaps), 100 * max(others), "%",
+               goal=f"<= {goal:.0%}", met=max(gaps) <= goal)  # fmt: skip
+        record(f"{kind}: time, longest", max(times), None, "s", goal=f"<= {LIMIT_S:g} s", met=max(times) <= LIMIT_S)
 
 
 if __name__ == "__main__":

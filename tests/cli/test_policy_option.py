@@ -10,6 +10,7 @@ from holokube.base.errors import UsageError
 from holokube.cli.policy_option import choose_policy
 from holokube.cluster.cluster_autoscaler_policy import ClusterAutoscalerPolicy
 from holokube.cluster.karpenter_policy import KarpenterPolicy
+from holokube.cluster.optimal_policy import OptimalPolicy
 
 NODE = """
 apiVersion: v1
@@ -64,3 +65,12 @@ def test_karpenter_takes_its_own_flags_and_no_groups() -> None:
         choose_policy("karpenter", "", "groups.yaml")
     with pytest.raises(UsageError, match="expander"):
         choose_policy("karpenter", "--expander=price", "")
+
+
+def test_optimal_is_karpenter_with_another_name_and_takes_its_flags() -> None:
+    policy = choose_policy("optimal", "--batch-idle-duration=3s", "")
+    assert isinstance(policy, OptimalPolicy)
+    assert policy.name == "optimal"
+    assert policy.settings.batch_idle_duration_s == 3.0
+    with pytest.raises(UsageError, match="--node-groups"):
+        choose_policy("optimal", "", "groups.yaml")

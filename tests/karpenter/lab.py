@@ -17,6 +17,7 @@ from holokube.karpenter.app import COMPONENT, build
 from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.provider.faults import Faults
 from holokube.karpenter.settings import Settings
+from holokube.karpenter.strategy import KARPENTER, Strategy
 from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import (
     ON_DEMAND,
@@ -96,15 +97,16 @@ class Controllers:
     """One run of Karpenter: a process that can be stopped, or killed."""
 
     def __init__(
-        self, cluster: Cluster, catalog: Catalog, settings: Settings, faults: Faults | None, seed: str, client: Client
-    ) -> None:
+        self, cluster: Cluster, catalog: Catalog, settings: Settings, faults: Faults | None, seed: str, client: Client,
+        strategy: Strategy = KARPENTER,
+    ) -> None:  # fmt: skip
         rng = Rng(seed)
         self.metrics = KarpenterMetrics()
         informers = InformerSet(cluster.clock, client, rng.fork("informers"))
         recorder = EventRecorder(cluster.clock, client, COMPONENT, rng=rng.fork("events"))
         parts = build(
             cluster.clock, client, informers, recorder, rng.fork("karpenter"), settings, catalog, faults=faults,
-            metrics=self.metrics, installs_definitions=False,
+            metrics=self.metrics, installs_definitions=False, strategy=strategy,
         )  # fmt: skip
         self.parts = {part.name: part for part in parts}
         self.app = App(cluster.clock)
@@ -137,13 +139,17 @@ class Controllers:
 class Lab:
     """What a test does to the cluster and sees of it."""
 
-    def __init__(self, cluster: Cluster, catalog: Catalog, settings: Settings, faults: Faults | None) -> None:
+    def __init__(
+        self, cluster: Cluster, catalog: Catalog, settings: Settings, faults: Faults | None,
+        strategy: Strategy = KARPENTER,
+    ) -> None:  # fmt: skip
         self.cluster = cluster
         self.client = cluster.client
         self.clock = cluster.clock
         self._catalog = catalog
         self._settings = settings
         self._faults = faults
+        self._strategy = strategy
         self._starts = 0
         self.controllers: Controllers | None = None
 
@@ -158,7 +164,7 @@ class Lab:
         # The cloud stays the same cloud, whoever asks it.
         seed = f"lab/{self.cluster.seed}"
         self.controllers = Controllers(
-            self.cluster, self._catalog, self._settings, self._faults, seed, client or self.client
+            self.cluster, self._catalog, self._settings, self._faults, seed, client or self.client, self._strategy
         )
         return self.controllers
 
@@ -235,10 +241,10 @@ class Lab:
 @asynccontextmanager
 async def lab(
     cluster: Cluster, *objects: JsonObject, catalog: Catalog | None = None, settings: Settings | None = None,
-    faults: Faults | None = None, delay: str = "",
+    faults: Faults | None = None, delay: str = "", strategy: Strategy = KARPENTER,
 ) -> AsyncIterator[Lab]:  # fmt: skip
     """Karpenter with a node class and these objects, running until the block ends."""
-    made = Lab(cluster, catalog or small_catalog(), settings or Settings(), faults)
+    made = Lab(cluster, catalog or small_catalog(), settings or Settings(), faults, strategy)
     await install(cluster.clock, cluster.client)
     await made.apply(node_class(delay=delay), *objects)
     made.start()

@@ -23,3 +23,15 @@ def test_only_the_last_entries_are_kept() -> None:
         journal.note(0.0, "node", name, "stays")
     assert [entry.subject for entry in journal] == ["b", "c"] and len(journal) == 2
     assert [entry.decision for entry in journal.about("c")] == ["stays"]
+
+
+def test_a_subscriber_is_told_of_every_entry_until_it_leaves() -> None:
+    journal = Journal()
+    journal.note(0.0, "node", "before", "stays")
+    told: list[str] = []
+    end = journal.subscribe(lambda entry: told.append(entry.subject))
+    journal.note(1.0, "node", "a", "stays")
+    end()
+    end()
+    journal.note(2.0, "node", "b", "stays")
+    assert told == ["a"]

@@ -33,30 +33,66 @@ def refuse(queue: SchedulingQueue, now_s: float, plugins: frozenset[str] = FIT) 
     return queued
 
 
-def test_of_pods_refused_alike_the_next_is_tried_only_if_the_first_brings_news() -> None:
-    queue = SchedulingQueue()
-    template = compile_class(waiting("any"))
+def four_refused(queue: SchedulingQueue, template: PodClass) -> None:
     for number in range(4):
         queue.add(waiting(f"p{number}"), 0)
     for _ in range(4):
-        queue.refused(popped(queue, 0), FIT, template, 0, how="full")
+        queue.refused(popped(queue, 0), FIT, template, 0, words="0/3 nodes")
+
+
+def test_of_pods_that_fare_alike_the_next_is_tried_only_if_the_first_finds_a_place() -> None:
+    queue = SchedulingQueue()
+    template = compile_class(waiting("any"))
+    four_refused(queue, template)
     assert queue.move(POD_LEFT, 20) == 1
     first = popped(queue, 20)
     assert queue.pop(20) is None, "one is tried for all"
     queue.assumed(first, 20)
     second = popped(queue, 20)
-    queue.refused(second, FIT, template, 20, how="full")
-    assert queue.pop(20) is None, "and again refused as before, so are the others"
+    queue.refused(second, FIT, template, 20, words="0/3 nodes")
+    assert queue.pop(20) is None, "refused as before, and so would be the others"
     queue.move(POD_LEFT, 40)
-    tried = []
-    while (queued := queue.pop(40)) is not None:
-        tried.append(queued.key)
-        queue.refused(queued, FIT, template, 40, how="full, in other words")
-    assert tried == ["default/p2", "default/p3", "default/p1"], "a new text is news to all"
+    queue.refused(popped(queue, 40), FIT, template, 40, words="0/4 nodes")
+    assert queue.pop(40) is None, "refused in other words, which is no place either"
     queue.move(POD_LEFT, 60)
     leader = popped(queue, 60)
     queue.remove(leader.key)
     assert queue.pop(60) is not None, "if it is deleted, the next takes its place"
+
+
+def test_what_refuses_one_pod_refuses_its_like() -> None:
+    queue = SchedulingQueue()
+    template = compile_class(waiting("any"))
+    four_refused(queue, template)
+    queue.move(POD_LEFT, 20)
+    queue.refused(popped(queue, 20), FIT | {"NodePorts"}, template, 20)
+    tainted = make_node("n", taints=[{"key": "k", "effect": "NoSchedule"}])
+    queue.move(POD_LEFT, 40)
+    queue.refused(popped(queue, 40), frozenset({"TaintToleration"}), template, 40)
+    assert queue.move(POD_LEFT, 60) == 0, "room is not the trouble any more, of none of them"
+    assert queue.move(ClusterEvent(Change.NODE_TAINTS, tainted, make_node("n")), 60) == 1
+    tried = []
+    while (queued := queue.pop(60)) is not None:
+        tried.append(queued.key)
+        queue.assumed(queued, 60)
+    assert len(tried) == 4, "all of them find a place, one after the other"
+
+
+def test_all_hear_the_present_words_when_there_is_nothing_new_for_a_while() -> None:
+    queue = SchedulingQueue()
+    template = compile_class(waiting("any"))
+    four_refused(queue, template)
+    for now_s in (20.0, 26.0):
+        queue.move(POD_LEFT, now_s)
+        queue.refused(popped(queue, now_s), FIT, template, now_s, words=f"0/{now_s} nodes")
+    assert queue.flush(30) == 0 and queue.next_due_s(30) == 36, "the second news came before the first was told"
+    assert queue.flush(36) == 1
+    tried = []
+    while (queued := queue.pop(36)) is not None:
+        tried.append(queued.key)
+        queue.refused(queued, FIT, template, 36, words="0/26.0 nodes")
+    assert tried == ["default/p2", "default/p3", "default/p0"], "all but the one that was refused in these words"
+    assert queue.flush(60) == 0, "nothing new to say"
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 5)), max_size=20))

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.kube.selectors import LabelSelector
 from holokube.workloads.pod_control import BURST_PODS
-from holokube.workloads.replica_set_decisions import decide_replicas, decide_status, replicas_of
+from holokube.workloads.pod_status import is_active, is_terminated, is_terminating
+from holokube.workloads.replica_set_decisions import (
+    call_roll,
+    decide_replicas,
+    decide_status,
+    replicas_of,
+    roll_of,
+    template_labels_of,
+)
 from tests.workloads.objects import NOW, a_pod, ago, an_owner
 
 JsonObject = dict[str, Any]
@@ -15,6 +25,13 @@ JsonObject = dict[str, Any]
 def owner(replicas: int = 3, **more: Any) -> JsonObject:
     template = {"metadata": {"labels": {"app": "a", "tier": "x"}}}
     return an_owner("ReplicaSet", "web", replicas=replicas, template=template, **more)
+
+
+def status_of(
+    of: JsonObject, pods: list[JsonObject], terminating: int | None, failure: str, now: datetime
+) -> JsonObject:
+    roll = roll_of(pods, terminating or 0, template_labels_of(of))
+    return decide_status(of, roll, failure, now, counts_terminating=terminating is not None)
 
 
 # A busy machine is no reason to fail.
@@ -42,25 +59,46 @@ def test_those_missed_least_go_first() -> None:
 def test_the_status_counts_and_leaves_zeros_out() -> None:
     labels = {"app": "a", "tier": "x"}
     pods = [a_pod("a", ready_s=20, labels=labels), a_pod("b", ready_s=3, labels={"app": "a"}), a_pod("c")]
-    status = decide_status(owner(minReadySeconds=10), pods, 2, "", NOW)
+    status = status_of(owner(minReadySeconds=10), pods, 2, "", NOW)
     assert status == {
         "replicas": 3, "fullyLabeledReplicas": 1, "readyReplicas": 2, "availableReplicas": 1, "observedGeneration": 1,
         "terminatingReplicas": 2,
     }  # fmt: skip
-    assert decide_status(owner(0), [], None, "", NOW) == {"replicas": 0, "observedGeneration": 1}
+    assert status_of(owner(0), [], None, "", NOW) == {"replicas": 0, "observedGeneration": 1}
 
 
 def test_the_first_failure_stands_until_all_is_well() -> None:
-    failing = decide_status(owner(), [], None, "quota", NOW)
+    failing = status_of(owner(), [], None, "quota", NOW)
     assert failing["conditions"] == [{
         "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota",
         "lastTransitionTime": ago(0),
     }]  # fmt: skip
-    again = decide_status({**owner(), "status": failing}, [], None, "another text", NOW)
+    again = status_of({**owner(), "status": failing}, [], None, "another text", NOW)
     assert again["conditions"] == failing["conditions"]
-    assert "conditions" not in decide_status({**owner(), "status": failing}, [], None, "", NOW)
-    too_many = decide_status(owner(0), [a_pod()], None, "refused", NOW)
+    assert "conditions" not in status_of({**owner(), "status": failing}, [], None, "", NOW)
+    too_many = status_of(owner(0), [a_pod()], None, "refused", NOW)
     assert too_many["conditions"][0]["reason"] == "FailedDelete"
+
+
+PHASES = st.sampled_from(["Running", "Failed", "Pending"])
+
+
+@given(st.lists(st.tuples(st.booleans(), PHASES, st.booleans(), st.booleans())))
+def test_one_look_at_each_pod_counts_as_many_looks_do(drawn: list[tuple[bool, str, bool, bool]]) -> None:
+    pods = []
+    for number, (is_ready, phase, is_leaving, has_all) in enumerate(drawn):
+        labels = {"app": "a", "tier": "x"} if has_all else {"app": "a"}
+        pod = a_pod(f"p{number}", phase, ready_s=5 if is_ready else None, labels=labels)
+        if is_leaving:
+            pod["metadata"]["deletionTimestamp"] = ago(0)
+        pods.append(pod)
+    wanted = template_labels_of(owner())
+    roll = call_roll(pods, LabelSelector.from_labels({"app": "a"}), wanted)
+    active = [pod for pod in pods if is_active(pod)]
+    terminating = sum(is_terminating(pod) and not is_terminated(pod) for pod in pods)
+    assert roll == roll_of(active, terminating, wanted)
+    stranger = a_pod("stranger", labels={"app": "b"})
+    assert call_roll([*pods, stranger], LabelSelector.from_labels({"app": "a"}), wanted) is None
 
 
 def test_no_number_means_one() -> None:

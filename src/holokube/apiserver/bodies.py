@@ -26,6 +26,8 @@ class Body:
     """Filled while decoding; an answer carries them even if the request fails later."""
     known: JsonObject | None = None
     """The object that was patched; what the value shares with it needs no second look."""
+    only_status: bool = False
+    """Whether nothing but its status, and some metadata, will be taken over."""
 
 
 def read_body(
@@ -39,8 +41,15 @@ def read_body(
     if served.type.custom:
         return registry.custom_resources.read(served, value, options, duplicates)
     decoder = Decoder()
+    kind = registry.kind_of(served)
+    known: JsonObject | None = None
+    beside: tuple[str, ...] = ()
+    if isinstance(body, Body):
+        known = body.known
+        if body.only_status and known is not None and kind.status_stands_alone:
+            beside = ("spec",) if value.get("spec") is known.get("spec") else ()
     try:
-        obj = decoder.decode(value, served.schema, body.known if isinstance(body, Body) else None)
+        obj = decoder.decode(value, served.schema, known, beside)
     except DecodeError as problem:
         raise cannot_handle(served, str(problem)) from None
     obj["apiVersion"], obj["kind"] = served.api_version, served.kind
@@ -48,7 +57,10 @@ def read_body(
     if isinstance(body, Body):
         body.warnings.extend(warnings)
     obj = conversion.to_storage(served, obj)
-    registry.kind_of(served).default(obj)
+    if beside:
+        kind.default_beside_spec(obj)
+    else:
+        kind.default(obj)
     return obj, warnings
 
 

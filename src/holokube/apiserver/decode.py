@@ -11,20 +11,21 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import orjson
 
+from holokube.apiserver.plain_decode import INT_RANGES, MAX_DEPTH, Odd, plain_object
 from holokube.kube import quantity, timeformat
 from holokube.kube.errors import BadRequest
 from holokube.kube.schema import Schema, Shape
 from holokube.kube.types import JsonObject
 from holokube.kube.yaml_text import YamlError, load_documents
 
-_MAX_DEPTH = 200
 _BLANKS = b" \t\r\n"
-_INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_METADATA = "metadata"
+_ENTRIES = "managedFields"
 
 
 class DecodeError(ValueError):
@@ -38,21 +39,41 @@ class Decoder:
     def __init__(self) -> None:
         self.unknown_fields: list[str] = []
 
-    def decode(self, value: Any, schema: Schema, known: JsonObject | None = None) -> JsonObject:
+    def decode(
+        self, value: Any, schema: Schema, known: JsonObject | None = None, shared: Container[str] = ()
+    ) -> JsonObject:
         """The object that ``value`` stands for. What it shares with ``known``, which has been decoded before, is
-        only copied: a patch leaves most of an object as it was."""
+        only copied: a patch leaves most of an object as it was. What is in ``shared`` is not even copied."""
         if not isinstance(value, dict):
             raise _mismatch("", "", value, schema)
         if not known:
-            return self._object(value, schema, "", 0)
-        same = {key for key, part in value.items() if isinstance(part, dict) and part is known.get(key)}
-        out = self._object({k: v for k, v in value.items() if k not in same}, schema, "", 0)
-        for key in same:
-            out[key] = fresh(value[key])
+            return self._whole(value, schema)
+        same = {key: None for key, part in value.items() if isinstance(part, dict) and part is known.get(key)}
+        rest = {key: part for key, part in value.items() if key not in same}
+        entries = _same_entries(rest.get(_METADATA), known.get(_METADATA))
+        if entries is not None:
+            rest[_METADATA] = {key: part for key, part in rest[_METADATA].items() if key != _ENTRIES}
+        decoded = self._whole(rest, schema)
+        if entries is not None:
+            decoded[_METADATA][_ENTRIES] = entries
+        if not same:
+            return decoded
+        out: JsonObject = {}
+        for key, part in value.items():
+            if key in same:
+                out[key] = part if key in shared else _copy_metadata(part) if key == _METADATA else fresh(part)
+            elif key in decoded:
+                out[key] = decoded[key]
         return out
 
+    def _whole(self, value: JsonObject, schema: Schema) -> JsonObject:
+        try:
+            return plain_object(value, schema)
+        except Odd:
+            return self._object(value, schema, "", 0)
+
     def _object(self, value: JsonObject, schema: Schema, path: str, depth: int) -> JsonObject:
-        if depth > _MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise DecodeError(f"json: exceeded max depth at {path}")
         fields = schema.fields
         out: JsonObject = {}
@@ -114,6 +135,18 @@ class Decoder:
         }
 
 
+def _same_entries(meta: Any, known: Any) -> Any:
+    """The record of who owns what, if it is the very one that is known: it is never changed, and so not copied."""
+    if type(meta) is not dict or not known:
+        return None
+    entries = meta.get(_ENTRIES)
+    return entries if entries is not None and entries is known.get(_ENTRIES) else None
+
+
+def _copy_metadata(meta: JsonObject) -> JsonObject:
+    return {key: part if key == _ENTRIES else fresh(part) for key, part in meta.items()}
+
+
 def _zero(schema: Schema) -> Any:
     zeros: Mapping[Shape, Any] = {
         Shape.STRING: "", Shape.INTEGER: 0, Shape.NUMBER: 0, Shape.BOOLEAN: False, Shape.QUANTITY: "0",
@@ -172,7 +205,7 @@ def _string(value: Any, schema: Schema, owner: str, path: str) -> Any:
 def _integer(value: Any, schema: Schema, owner: str, path: str) -> int:
     if type(value) is not int:
         raise _mismatch(owner, path, value, schema)
-    low, high = _INT_RANGES.get(schema.format, _INT_RANGES["int64"])
+    low, high = INT_RANGES.get(schema.format, INT_RANGES["int64"])
     if not low <= value <= high:
         raise DecodeError(f"json: cannot unmarshal number {value} into Go value of type {_go_type(schema)}")
     return value

@@ -187,6 +187,8 @@ class WriteOptions:
     @staticmethod
     def parse(query: Mapping[str, str], kind: str, *, apply: bool = False) -> WriteOptions:
         """Options from query parameters; ``kind`` is CreateOptions, UpdateOptions or PatchOptions."""
+        if not query and not apply:
+            return _NO_WRITE_OPTIONS
         errors = FieldErrors()
         dry_run = check_dry_run(query.get("dryRun"), errors)
         manager = query.get("fieldManager", "")
@@ -205,6 +207,9 @@ class WriteOptions:
         if errors:
             raise invalid("meta.k8s.io", kind, "", errors.causes)
         return WriteOptions(dry_run, manager, validation or "Warn", force)
+
+
+_NO_WRITE_OPTIONS = WriteOptions(field_validation="Warn")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from holokube.apiserver import conversion
@@ -13,12 +14,13 @@ from holokube.kube.errors import BadRequest
 from holokube.kube.patch import PatchError
 from holokube.kube.patch.apply import apply
 from holokube.kube.patch.fieldset import FieldSet
-from holokube.kube.patch.managed_fields import record_update
+from holokube.kube.patch.managed_fields import make_entry, record_update
 from holokube.kube.schema import Schema
 from holokube.kube.types import JsonObject
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
+    from holokube.apiserver.repeats import Reading
 
 _MANAGER_MAX_LENGTH = 128
 _STATUS = FieldSet.from_json({"f:status": {}})
@@ -31,6 +33,23 @@ class Ownership:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+
+    def after_create(
+        self, served: Served, new: JsonObject, options: WriteOptions, caller: Caller, reading: Reading | None
+    ) -> JsonObject:
+        """As ``after_write``; what is known of the body says which fields are owned."""
+        if reading is None or not self._registry.tracks_managed_fields:
+            return self.after_write(served, None, new, options, caller)
+        if reading.owned is None:
+            new = self.after_write(served, None, new, options, caller)
+            entries = new["metadata"].get("managedFields")
+            reading.owned = entries[0]["fieldsV1"] if entries else {}
+        elif reading.owned:
+            version = conversion.storage_api_version(served)
+            identity = (manager_name(options, caller) or "unknown", "Update", version, "")
+            entry = make_entry(identity, version, self._registry.clock.now(), reading.owned)
+            new["metadata"]["managedFields"] = [entry]
+        return new
 
     def after_write(
         self,
@@ -102,5 +121,10 @@ def manager_name(options: WriteOptions, caller: Caller) -> str:
     """The field manager: as given, else the first word of the user agent."""
     if options.field_manager:
         return options.field_manager
-    agent = caller.user_agent.partition("/")[0] or "unknown"
+    return _manager_of(caller.user_agent)
+
+
+@lru_cache(maxsize=1024)
+def _manager_of(user_agent: str) -> str:
+    agent = user_agent.partition("/")[0] or "unknown"
     return "".join(letter for letter in agent if letter.isprintable())[:_MANAGER_MAX_LENGTH]

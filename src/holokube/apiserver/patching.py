@@ -80,7 +80,8 @@ def patch_object(
         raise as_api_error(problem) from None
     duplicates = body.duplicate_fields if isinstance(body, Body) else ()
     try:
-        obj, warnings = read_body(registry, served, Body(patched, tuple(duplicates), known=live), options)
+        read = Body(patched, tuple(duplicates), known=live, only_status=subresource == "status")
+        obj, warnings = read_body(registry, served, read, options)
     except BadRequest as problem:
         # Well-formed patch, but the outcome is no object of this type.
         raise invalid("", "", "", [Cause("FieldValueInvalid", f"Invalid value: {problem}", "patch")]) from None

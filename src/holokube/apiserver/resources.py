@@ -85,38 +85,25 @@ class Served:
 
     type: ResourceType
     version: str
+    # Asked for many times in every request, and the same for ever.
+    group: str = field(init=False, repr=False, compare=False)
+    plural: str = field(init=False, repr=False, compare=False)
+    kind: str = field(init=False, repr=False, compare=False)
+    namespaced: bool = field(init=False, repr=False, compare=False)
+    bucket: str = field(init=False, repr=False, compare=False)
+    api_version: str = field(init=False, repr=False, compare=False)
+    info: ResourceVersionInfo = field(init=False, repr=False, compare=False)
 
-    @property
-    def info(self) -> ResourceVersionInfo:
-        return self.type.versions[self.version]
-
-    @property
-    def group(self) -> str:
-        return self.type.group
-
-    @property
-    def plural(self) -> str:
-        return self.type.plural
-
-    @property
-    def kind(self) -> str:
-        return self.type.kind
-
-    @property
-    def namespaced(self) -> bool:
-        return self.type.namespaced
-
-    @property
-    def bucket(self) -> str:
-        return self.type.bucket
+    def __post_init__(self) -> None:
+        of_type = self.type
+        for name in ("group", "plural", "kind", "namespaced", "bucket"):
+            object.__setattr__(self, name, getattr(of_type, name))
+        object.__setattr__(self, "api_version", of_type.api_version(self.version))
+        object.__setattr__(self, "info", of_type.versions[self.version])
 
     @property
     def schema(self) -> Schema:
         return self.info.schema
-
-    @property
-    def api_version(self) -> str:
-        return self.type.api_version(self.version)
 
 
 class ResourceTable:

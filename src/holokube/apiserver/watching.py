@@ -58,7 +58,8 @@ class WatchStream:
         self._deadline = None if options.timeout_s is None else clock.monotonic() + options.timeout_s
         self._next_bookmark = clock.monotonic() + BOOKMARK_EVERY_S
         self._last_bookmark_revision = 0
-        self._wake = asyncio.Event()
+        self._has_news = False
+        self._waiter: asyncio.Future[None] | None = None
         self._open(store, selection, options)
 
     def _open(self, store: Store, selection: Selection, options: ListOptions) -> None:
@@ -91,7 +92,11 @@ class WatchStream:
         self._watch.add_listener(self._on_news)
 
     def _on_news(self, _watch: Watch) -> None:
-        self._wake.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._has_news = True
+        _finish(self._waiter)
 
     def _too_old(self, wanted: int, store: Store) -> WatchEvent:
         return _error(Expired(f"too old resource version: {wanted} ({store.compacted_revision})"))
@@ -150,7 +155,7 @@ class WatchStream:
     async def next_batch(self) -> Sequence[WatchEvent] | None:
         """Events as soon as there are any; None when the watch has ended."""
         while True:
-            self._wake.clear()
+            self._has_news = False
             ready = self.take_ready()
             if ready:
                 return ready
@@ -169,15 +174,18 @@ class WatchStream:
             await self._wait(None if until is None else until - now)
 
     async def _wait(self, seconds: float | None) -> None:
-        if seconds is None:
-            await self._wake.wait()
+        """For news, but not longer than told. One future and one timer: thousands of watches wait most of the time."""
+        if self._has_news:
             return
-        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with an event.
-        woken = asyncio.ensure_future(self._wake.wait())
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, _finish, waiter)
         try:
-            await asyncio.wait({woken}, timeout=seconds)
+            await waiter
         finally:
-            woken.cancel()
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent]:
         try:
@@ -191,8 +199,12 @@ class WatchStream:
         """Give up the watch; closing twice does no harm."""
         if self._watch is not None:
             self._watch.close()
-        self._wake.set()
+        self._wake()
 
+
+def _finish(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
 
 
 def _error(problem: ApiError) -> WatchEvent:

@@ -19,6 +19,7 @@ from holokube.apiserver.metadata import carry_identity, user_visible, validate_m
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
+from holokube.apiserver.repeats import Reading, Repeats
 from holokube.apiserver.resources import Served
 from holokube.base.errors import KeyExists, KeyMissing, RevisionMismatch
 from holokube.kube import timeformat
@@ -52,12 +53,16 @@ class Writes:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.ownership = Ownership(registry)
+        self._repeats = Repeats(registry)
 
     # -- create --------------------------------------------------------------------------------------------------
 
     async def create(
         self, served: Served, namespace: str, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult:
+        reading = self._repeats.reading(served, self._registry.kind_of(served), body, options)
+        if reading is not None:
+            return await self.create_decoded(served, namespace, reading.copy(), options, caller, [], reading=reading)
         obj, warnings = read_body(self._registry, served, body, options)
         return await self.create_decoded(served, namespace, obj, options, caller, warnings)
 
@@ -71,8 +76,10 @@ class Writes:
         warnings: list[str],
         *,
         own: Callable[[JsonObject], JsonObject] | None = None,
+        reading: Reading | None = None,
     ) -> WriteResult:
-        """Create an object that has been decoded. ``own`` records who owns which field."""
+        """Create an object that has been decoded. ``own`` records who owns which field; ``reading`` is what is known
+        of the body it was decoded from."""
         registry = self._registry
         kind = registry.kind_of(served)
         meta: JsonObject = obj.setdefault("metadata", {})
@@ -83,7 +90,7 @@ class Writes:
         if own is not None:
             obj = own(obj)
         else:
-            obj = self.ownership.after_write(served, None, obj, options, caller)
+            obj = self.ownership.after_create(served, obj, options, caller, reading)
         attributes = self._attributes("CREATE", served, namespace, "", obj, None, caller, options)
         attributes.warnings = warnings
         await registry.admission.mutate(attributes)
@@ -102,25 +109,42 @@ class Writes:
             obj.pop("status", None)
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(context.now)
-        kind.prepare_create(obj, context)
-        if kind.tracks_generation:
-            meta["generation"] = 1
-        self._validate_create(served, obj)
+        found = self._prepare_and_validate(served, obj, context)
         await registry.admission.validate(attributes)
-        warnings.extend(kind.warnings(obj, None))
+        warnings.extend(found)
         stored = await self._store_new(served, obj, options, generated=generated)
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
 
     def _generated_name(self, prefix: str) -> str:
         return prefix[:_GENERATED_NAME_BASE_MAX] + self._registry.rng.name_suffix()
 
-    def _validate_create(self, served: Served, obj: JsonObject) -> None:
+    def _prepare_and_validate(self, served: Served, obj: JsonObject, context: WriteContext) -> list[str]:
+        """Set what the server owns, and refuse what breaks a rule; an object like one before it fares like that one.
+
+        Returns warnings.
+        """
         kind = self._registry.kind_of(served)
+        key = kind.repeat_key(obj) if kind.is_made_in_numbers else None
+        known = self._repeats.prepared(key)
+        if known is None:
+            kind.prepare_create(obj, context)
+        else:
+            obj["spec"], obj["status"] = known.spec, known.status
+        if kind.tracks_generation:
+            obj["metadata"]["generation"] = 1
         errors = FieldErrors()
         validate_metadata(obj, kind, namespaced=served.namespaced, errors=errors)
-        kind.validate(obj, errors)
+        if known is None:
+            kind.validate(obj, errors)
         if errors:
             raise invalid(served.type.storage_group, served.kind, obj["metadata"].get("name", ""), errors.causes)
+        if known is not None:
+            return [*kind.name_warnings(obj), *known.warnings]
+        if key is None:
+            return kind.warnings(obj, None)
+        others = kind.warnings_besides_name(obj)
+        self._repeats.remember(key, obj, others)
+        return [*kind.name_warnings(obj), *others]
 
     async def _store_new(
         self, served: Served, obj: JsonObject, options: WriteOptions, *, generated: bool

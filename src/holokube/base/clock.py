@@ -67,7 +67,7 @@ class VirtualClock:
     which a float of Unix seconds (steps of 0.24 us) would not.
     """
 
-    __slots__ = ("_elapsed_s", "_host", "_start", "_start_unix_s")
+    __slots__ = ("_elapsed_s", "_host", "_now", "_start", "_start_unix_s")
 
     def __init__(self, start: datetime = DEFAULT_START) -> None:
         if start.tzinfo is None:
@@ -76,6 +76,8 @@ class VirtualClock:
         self._start = start.astimezone(UTC)
         self._start_unix_s = self._start.timestamp()
         self._elapsed_s = 0.0
+        self._now = (0.0, self._start)
+        """The last answer, for many ask at the same instant."""
         self._host: TimerHost | None = None
 
     def __repr__(self) -> str:
@@ -87,7 +89,11 @@ class VirtualClock:
         return self._start
 
     def now(self) -> datetime:
-        return self._start + timedelta(seconds=self._elapsed_s)
+        at_s, moment = self._now
+        if at_s != self._elapsed_s:
+            moment = self._start + timedelta(seconds=self._elapsed_s)
+            self._now = (self._elapsed_s, moment)
+        return moment
 
     def time(self) -> float:
         return self._start_unix_s + self._elapsed_s

@@ -10,7 +10,8 @@ What the loop does when no callback is ready, in this order:
    so a job never "times out" because the clock ran away from it.
 2. File descriptors are registered (sockets, pipes): it waits up to ``io_wait_s`` of real time for input, then
    goes on with 3. Without a timer to jump to it waits for input without limit.
-3. It jumps to the next timer.
+3. It jumps to the next timer. With a ``Pace`` (``set_pace``) it waits in real time first, as long as that asks;
+   without one, the default, nothing holds it back.
 4. No timer either: it raises ``StalledError`` naming the tasks that would wait forever.
 
 Traps:
@@ -48,6 +49,7 @@ from typing import Any, TypeVar, TypeVarTuple, cast, overload
 
 from holokube.base.clock import VirtualClock
 from holokube.base.errors import StalledError
+from holokube.base.pace import Pace
 from holokube.base.stall import describe_tasks
 
 _heappush, _heappop = heapq.heappush, heapq.heappop
@@ -63,6 +65,9 @@ _SWEEP_MIN_CANCELLED = 64
 # Without file descriptors the selector is only asked once in so many rounds: that empties the self-pipe, into
 # which signals and other threads write, and lets handlers added with add_signal_handler run.
 _ROUNDS_BETWEEN_POLLS = 512
+
+# A selector takes no infinite wait, and asking the pace again does no harm.
+_PACE_WAIT_MAX_S = 3600.0
 
 _asyncio_logger = logging.getLogger("asyncio")
 
@@ -168,6 +173,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._holds = 0
         self._limit_s = math.inf
         self._on_limit: Callable[[], object] | None = None
+        self._pace: Pace | None = None
+        self._unlisten: Callable[[], None] | None = None
         try:
             self._clock.attach(self)
         except RuntimeError:
@@ -183,6 +190,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._clock.monotonic()
 
     def close(self) -> None:
+        self.set_pace(None)
         super().close()
         self._timers.clear()
         self._clock.detach(self)
@@ -291,6 +299,28 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._limit_s = math.inf
         self._on_limit = None
 
+    # --- the pace
+
+    def set_pace(self, pace: Pace | None) -> None:
+        """Let ``pace`` say how fast time passes from now on; None for as fast as possible."""
+        if self._unlisten is not None:
+            self._unlisten()
+        self._pace = pace
+        # Whoever changes the pace may be another thread, while this one waits for the next jump.
+        self._unlisten = None if pace is None else pace.listen(self._wake)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop may be closed by now.
+            self.call_soon_threadsafe(_nothing)
+
+    def _is_held_back(self, pace: Pace, next_s: float) -> bool:
+        """Ask the pace, and wait as it says or until something comes in; False when the jump may happen."""
+        wait_s = pace.wait_s(self._clock.monotonic(), next_s) if next_s < math.inf else 0.0
+        if wait_s <= 0:
+            return False
+        self._poll(min(wait_s, _PACE_WAIT_MAX_S))
+        return True
+
     # --- running
 
     def _run_once(self) -> None:
@@ -364,6 +394,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             return
         if self._watcher.watched > self._own_fds and self._input_arrives(deadline_s):
             return
+        if self._pace is not None and self._is_held_back(self._pace, min(deadline_s, self._limit_s)):
+            return
         if deadline_s > self._limit_s:
             self._reach_limit()
         elif deadline_s < math.inf:
@@ -393,32 +425,36 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         )
 
 
+def _nothing() -> None:
+    """What is called where being called is all."""
+
+
 Main = Callable[[VirtualClock], Awaitable[_T]] | Coroutine[Any, Any, _T]
 
 
 @overload
 def run_virtual(
     main: Main[_T], *, clock: VirtualClock | None = None, until: None = None,
-    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None,
+    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None, pace: Pace | None = None,
 ) -> _T: ...
 
 
 @overload
 def run_virtual(
     main: Main[_T], *, clock: VirtualClock | None = None, until: datetime | timedelta,
-    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None,
+    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None, pace: Pace | None = None,
 ) -> _T | None: ...
 
 
 def run_virtual(
     main: Main[_T], *, clock: VirtualClock | None = None, until: datetime | timedelta | None = None,
-    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None,
+    io_wait_s: float = DEFAULT_IO_WAIT_S, debug: bool | None = None, pace: Pace | None = None,
 ) -> _T | None:
     """Run ``main`` on virtual time, like ``asyncio.run``; ``main(clock)`` or a coroutine.
 
     ``until`` (an instant, or a time span from now) ends the run: everything due up to and including that time
     still happens, then ``main`` is cancelled and may clean up, for which time may pass on. The answer is None
-    then, unless ``main`` catches the cancellation and returns something.
+    then, unless ``main`` catches the cancellation and returns something. ``pace`` slows it down for those who watch.
     """
     clock = VirtualClock() if clock is None else clock
     coroutine = main if isinstance(main, Coroutine) else _call(main, clock)
@@ -429,6 +465,7 @@ def run_virtual(
     except BaseException:
         coroutine.close()  # It will never run; without this Python would warn about that as well.
         raise
+    loop.set_pace(pace)
     with asyncio.Runner(loop_factory=lambda: loop, debug=debug) as runner:
         return runner.run(_until_limit(loop, coroutine, limit_s))
 

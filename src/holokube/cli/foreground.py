@@ -28,6 +28,7 @@ from holokube.cli.settings import Settings
 from holokube.runtime import collector
 
 if TYPE_CHECKING:
+    from holokube.cli.dashboard_page import Page
     from holokube.cluster.living import LivingCluster, LivingOptions
 
 _PROBLEMS_SHOWN = 20
@@ -51,6 +52,8 @@ class Plan:
     policy: str = "none"
     policy_flags: str = ""
     node_groups: str = ""
+    dashboard_port: int | None = None
+    """None for no dashboard."""
 
 
 class Foreground:
@@ -82,6 +85,7 @@ class Foreground:
         )
         metrics = MetricsEndpoint(server.metrics)
         living: LivingCluster | None = None
+        page: Page | None = None
         try:
             if manifests is not None:
                 await self._load(server, manifests)
@@ -91,11 +95,15 @@ class Foreground:
                 living = _living_cluster(server, endpoint, seed, options)
                 if not await _unless_stopped(stop, self._bring_to_life(living)):
                     return 0
-            self._announce(endpoint, metrics.url, seed)
+            if plan.dashboard_port is not None:
+                page = await _page(server, living, plan.policy, plan.dashboard_port)
+            self._announce(endpoint, page.url if page is not None else "", metrics.url, seed)
             await stop.wait()
             self._say("stopping")
         finally:
             self._remove_kubeconfig()
+            if page is not None:
+                await page.stop()
             if living is not None:
                 await living.stop()
             await metrics.stop()
@@ -140,7 +148,7 @@ class Foreground:
         if len(report.problems) > shown:
             self._say(f"... and {len(report.problems) - shown} more; -v shows all")
 
-    def _announce(self, endpoint: Endpoint, metrics_url: str, seed: str) -> None:
+    def _announce(self, endpoint: Endpoint, dashboard_url: str, metrics_url: str, seed: str) -> None:
         plan = self._plan
         path, keep = kubeconfig_file.choose(plan.kubeconfig_out, plan.data_dir, endpoint.port)
         try:
@@ -153,6 +161,8 @@ class Foreground:
         self._made_kubeconfig = None if keep else path
         quoted = shlex.quote(str(path))
         click.echo(f"KUBECONFIG={quoted}")
+        if dashboard_url:
+            click.echo(f"HOLOKUBE_DASHBOARD={dashboard_url}")
         click.echo(f"HOLOKUBE_SERVER={endpoint.url}")
         if metrics_url:
             click.echo(f"HOLOKUBE_METRICS={metrics_url}")
@@ -164,6 +174,8 @@ class Foreground:
         if self._settings.verbosity:
             self._say(f"seed {seed}")
         self._say(f"ready; in another terminal: export KUBECONFIG={quoted}; kubectl get all -A")
+        if dashboard_url:
+            self._say(f"watch it on {dashboard_url}")
         self._say("Ctrl-C stops it")
 
     # -- stopping ------------------------------------------------------------------------------------------
@@ -198,6 +210,14 @@ def _living_cluster(
 
     options = replace(options, root_ca=endpoint.ca_pem.decode())
     return LivingCluster.in_process(WallClock(), server.registry, Rng(seed).fork("cluster"), options)
+
+
+async def _page(server: EmbeddedServer, living: LivingCluster | None, policy: str, port: int) -> Page:
+    from holokube.cli.dashboard_page import Page
+
+    page = Page(WallClock(), server.registry, living, title=policy)
+    await page.start(port)
+    return page
 
 
 async def _unless_stopped(stop: asyncio.Event, work: Coroutine[None, None, None]) -> bool:

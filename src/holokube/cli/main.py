@@ -30,7 +30,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cluster-autoscaler": ("holokube.cli.cluster_autoscaler", "Scale node groups of hollow nodes up and down."),
     "cloud-provider": ("holokube.cli.cloud_provider", "Serve hollow nodes to the real cluster-autoscaler."),
     "karpenter": ("holokube.cli.karpenter", "Make hollow nodes for pods that find none, and consolidate them."),
+    "run": ("holokube.cli.run", "Run a scenario on virtual time and compare policies."),
     "plan": ("holokube.cli.plan", "Show what an autoscaler would do to a cluster, and why."),
+    "sweep": ("holokube.cli.sweep", "Run SCENARIO with many settings, and put the results into one table."),
+    "explain": (
+        "holokube.cli.explain", "Explain why a pod was pending, or why a node was added, kept or removed."
+    ),
+    "convert": ("holokube.cli.convert", "Convert a trace or recording into the format of another program."),
     "snapshot": ("holokube.cli.snapshot", "Read a live cluster into a file."),
     "version": ("holokube.cli.version", "Show the versions of holokube and of the API it serves."),
     "completion": ("holokube.cli.completion", "Print a script that completes commands and options in SHELL."),
@@ -81,8 +87,8 @@ class Program(click.Group):
 def program(context: click.Context) -> None:
     """A Kubernetes autoscaling laboratory that fits on a laptop.
 
-    Data goes to stdout; logs and progress go to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
-    interrupted.
+    Data goes to stdout; logs and progress go to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 an
+    assertion of a scenario missed, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 NONE: Final = "none"
 CLUSTER_AUTOSCALER: Final = "cluster-autoscaler"
 KARPENTER: Final = "karpenter"
-POLICIES: Final = (NONE, CLUSTER_AUTOSCALER, KARPENTER)
+OPTIMAL: Final = "optimal"
+POLICIES: Final = (NONE, CLUSTER_AUTOSCALER, KARPENTER, OPTIMAL)
 
 
 def choose_policy(name: str, flags: str, node_groups: str) -> Policy | None:
@@ -28,21 +29,27 @@ def choose_policy(name: str, flags: str, node_groups: str) -> Policy | None:
                 raise UsageError(f"{option} is for a policy, and there is none", hint=f"Add --policy {POLICIES[1]}.")
         return None
     # Imported where they are needed: whoever wants no policy waits for none.
-    if name == KARPENTER:
+    if name in (KARPENTER, OPTIMAL):
         if node_groups:
             raise UsageError("--node-groups is for cluster-autoscaler", hint="Apply NodePools instead.")
-        return _karpenter(_split(flags))
+        return _karpenter(_split(flags), is_optimal=name == OPTIMAL)
     return _cluster_autoscaler(_split(flags), node_groups)
 
 
-def _karpenter(flags: list[str]) -> Policy:
+def _karpenter(flags: list[str], *, is_optimal: bool) -> Policy:
     from holokube.cluster.karpenter_policy import KarpenterPolicy
+    from holokube.cluster.optimal_policy import OptimalPolicy
+    from holokube.karpenter.optimal.solver_library import load
     from holokube.karpenter.settings import parse_flags
     from holokube.pricing.catalog_files import read_catalog
 
     settings = parse_flags(flags)
     path = settings.instance_types_file_path
-    return KarpenterPolicy(settings, read_catalog(Path(path)) if path else None)
+    catalog = read_catalog(Path(path)) if path else None
+    if not is_optimal:
+        return KarpenterPolicy(settings, catalog)
+    load()
+    return OptimalPolicy(settings, catalog)
 
 
 def _cluster_autoscaler(flags: list[str], node_groups: str) -> Policy:

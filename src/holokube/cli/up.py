@@ -88,6 +88,11 @@ def _components(_context: click.Context, _parameter: click.Parameter, value: str
     "--metrics-address", default="0", show_default=True, metavar="HOST:PORT",
     help="Also serve /metrics, /healthz, /livez and /readyz over plain HTTP, unauthenticated; 0 for no.",
 )  # fmt: skip
+@click.option(
+    "--dashboard-port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
+    help="Port of the live page, on 127.0.0.1 in any case. Unless told, a free one.",
+)  # fmt: skip
+@click.option("--no-dashboard", is_flag=True, help="Serve no live page.")
 @common_options
 @click.pass_obj
 def command(
@@ -106,12 +111,15 @@ def command(
     snapshot: str,
     seed: str,
     metrics_address: str,
+    dashboard_port: int,
+    no_dashboard: bool,
 ) -> int:
     """Run a Kubernetes cluster in the foreground.
 
     It has an API server, a scheduler, controllers and hollow nodes: whatever Node object there is gets a kubelet
-    that runs no containers and behaves as if it did. Prints KUBECONFIG=... and HOLOKUBE_SERVER=... on stdout
-    when it is ready. Ctrl-C or SIGTERM stops it cleanly, with exit code 0; a second one ends it at once.
+    that runs no containers and behaves as if it did. Prints KUBECONFIG=..., HOLOKUBE_DASHBOARD=... (a page to
+    watch it on) and HOLOKUBE_SERVER=... on stdout when it is ready. Ctrl-C or SIGTERM stops it cleanly, with exit
+    code 0; a second one ends it at once.
     """
     settings.configure_logging()
     from holokube.cli.foreground import Foreground, Plan
@@ -128,6 +136,6 @@ def command(
         )
     plan = Plan(
         host, port, kubeconfig_out, data_dir, snapshot, seed, metrics_address, nodes, profile, zones, components,
-        policy, policy_flags, node_groups,
+        policy, policy_flags, node_groups, None if no_dashboard else dashboard_port,
     )  # fmt: skip
     return Foreground(plan, settings).run()

@@ -31,19 +31,32 @@ class Index:
     def __init__(self, function: IndexFunction) -> None:
         self._function = function
         self._by_value: dict[str, dict[str, JsonObject]] = {}
+        self._values: dict[str, tuple[str, ...]] = {}
+        """Under which values an object is listed now; those under none are left out."""
 
-    def replace(self, key: str, old: JsonObject | None, new: JsonObject | None) -> None:
+    def replace(self, key: str, new: JsonObject | None) -> None:
         """Takes an object's change over. Its place is kept where the value is the same."""
-        gone = set(self._function(old)) if old is not None else set()
-        for value in self._function(new) if new is not None else ():
+        before = self._values.get(key, ())
+        after = tuple(self._function(new)) if new is not None else ()
+        if after:
             assert new is not None
-            self._by_value.setdefault(value, {})[key] = new
-            gone.discard(value)
-        for value in gone:
-            entries = self._by_value[value]
-            del entries[key]
-            if not entries:
-                del self._by_value[value]
+            by_value = self._by_value
+            for value in after:
+                entries = by_value.get(value)
+                if entries is None:
+                    entries = by_value[value] = {}
+                entries[key] = new
+        if before != after:
+            if after:
+                self._values[key] = after
+            else:
+                del self._values[key]
+            for value in dict.fromkeys(before):
+                if value not in after:
+                    entries = self._by_value[value]
+                    del entries[key]
+                    if not entries:
+                        del self._by_value[value]
 
     def get(self, value: str) -> Mapping[str, JsonObject]:
         return self._by_value.get(value, {})
@@ -74,9 +87,17 @@ class Lister:
             return [*objects.values()]
         return [obj for obj in objects.values() if selector.matches(obj["metadata"].get("labels") or {})]
 
+    def has_any(self, namespace: str) -> bool:
+        """Whether there is an object in a namespace."""
+        return bool(self._namespaces.get(namespace))
+
     def by_index(self, index: str, value: str) -> JsonObjects:
         """The objects that an index lists under a value."""
         return [*self._index(index).get(value).values()]
+
+    def has_indexed(self, index: str, value: str) -> bool:
+        """Whether an index lists anything under a value."""
+        return bool(self._index(index).get(value))
 
     def index_values(self, index: str) -> Strings:
         """The values under which an index lists anything."""
@@ -88,7 +109,7 @@ class Lister:
             raise ValueError(f"there is an index {name!r} already; choose another name")
         index = Index(function)
         for key, obj in self._objects.items():
-            index.replace(key, None, obj)
+            index.replace(key, obj)
         self._indexes[name] = index
 
     def __len__(self) -> int:
@@ -123,10 +144,9 @@ class Cache(Lister):
         return [*self._objects]
 
     def _change(self, key: str, new: JsonObject | None) -> None:
-        old = self._objects.get(key)
-        self._namespaces.replace(key, old, new)
+        self._namespaces.replace(key, new)
         for index in self._indexes.values():
-            index.replace(key, old, new)
+            index.replace(key, new)
 
 
 def _namespace_of(obj: JsonObject) -> Iterable[str]:

@@ -39,6 +39,8 @@ class Discovery:
         self._client = client
         self._known: list[Discovered] | None = None
         self._failed: dict[str, str] = {}
+        self._last: tuple[Any, Any, list[Discovered]] | None = None
+        """The documents that were read last, and what was in them."""
         self._asking = asyncio.Lock()
 
     async def all(self) -> list[Discovered]:
@@ -94,6 +96,9 @@ class Discovery:
 
     async def _ask(self) -> list[Discovered]:
         core, groups = await asyncio.gather(self._client.request("GET", "/api"), self._groups())
+        if self._last is not None and self._last[0] is core and self._last[1] is groups and not self._failed:
+            # A transport that hands out the very same documents says that nothing has changed.
+            return self._last[2]
         versions = [("", str(version)) for version in core.get("versions") or ()]
         for group in groups:
             listed = [str(item["version"]) for item in group.get("versions") or ()]
@@ -103,14 +108,16 @@ class Discovery:
         self._failed = {}
         limit = asyncio.Semaphore(_PARALLEL_REQUESTS)
         answers = await asyncio.gather(*(self._resources(limit, *item) for item in versions))
-        return [item for answer in answers for item in answer]
+        found = [item for answer in answers for item in answer]
+        self._last = (core, groups, found)
+        return found
 
-    async def _groups(self) -> list[dict[str, Any]]:
+    async def _groups(self) -> Any:
         try:
             answer = await self._client.request("GET", "/apis")
         except NotFound:  # A server with the core group alone.
             return []
-        return list(answer.get("groups") or ())
+        return answer.get("groups") or []
 
     async def _resources(self, limit: asyncio.Semaphore, group: str, version: str) -> list[Discovered]:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"

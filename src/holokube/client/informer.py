@@ -241,9 +241,11 @@ class Informer:
         try:
             async for event in stream:
                 seen += 1
+                version = _version(event.object)
                 if event.type != "BOOKMARK":
-                    self._apply(event.type, event.object)
-                self._move_version(str(event.object["metadata"].get("resourceVersion") or ""))
+                    self._apply(event.type, event.object, version)
+                if version and _order(version, self._version) > 0:
+                    self._version = version
         finally:
             await close_stream(stream)
         return seen
@@ -280,24 +282,20 @@ class Informer:
         self._listed.set()
         return True
 
-    def _apply(self, type: str, obj: JsonObject) -> None:
+    def _apply(self, type: str, obj: JsonObject, version: str) -> None:
         """Takes over one event of a watch, unless the cache has seen it or something newer."""
         key = object_key(obj)
         old = self._cache.by_key(key)
         if type == "DELETED":
             # Some servers send the last state with its own old version, which may be lower than what other
             # objects have reached meanwhile: only this object's version counts.
-            if old is not None and _order(_version(obj), _version(old)) >= 0:
+            if old is not None and _order(version, _version(old)) >= 0:
                 self._remove(key)
         elif type in ("ADDED", "MODIFIED"):
-            if _order(_version(obj), self._version) > 0:
+            if _order(version, self._version) > 0:
                 self._put(key, old, obj if self._transform is None else self._transform(obj))
         else:
             self._log.warning("event of an unknown type ignored", type=type, key=key)
-
-    def _move_version(self, version: str) -> None:
-        if version and _order(version, self._version) > 0:
-            self._version = version
 
     def _put(self, key: str, old: JsonObject | None, new: JsonObject) -> None:
         if old is not None and _uid(old) != _uid(new):
@@ -314,7 +312,10 @@ class Informer:
 
     def _tell(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         for handler in tuple(self._handlers):
-            self._call(handler, type, old, new)
+            try:
+                handler(type, old, new)
+            except Exception as error:
+                self._report(error, type, old, new)
 
     def _call(
         self, handler: Handler, type: EventType, old: JsonObject | None, new: JsonObject | None
@@ -322,9 +323,14 @@ class Informer:
         try:
             handler(type, old, new)
         except Exception as error:
-            # One bad handler must not keep the others, or the cache, from the truth.
-            obj: Mapping[str, Any] = new or old or {}
-            self._log.exception("handler failed", exc=error, type=type, key=object_key(obj))
+            self._report(error, type, old, new)
+
+    def _report(
+        self, error: Exception, type: EventType, old: JsonObject | None, new: JsonObject | None
+    ) -> None:
+        """One bad handler must not keep the others, or the cache, from the truth."""
+        obj: Mapping[str, Any] = new or old or {}
+        self._log.exception("handler failed", exc=error, type=type, key=object_key(obj))
 
     async def _resync(self) -> None:
         while True:
@@ -352,7 +358,9 @@ def _order(a: str, b: str) -> int:
     if a == b:
         return 0
     if a.isdecimal() and b.isdecimal():
-        return -1 if int(a) < int(b) else 1
+        # Texts of the same length compare as their numbers do.
+        before = a < b if len(a) == len(b) else int(a) < int(b)
+        return -1 if before else 1
     return 1
 
 

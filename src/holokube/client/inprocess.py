@@ -47,6 +47,8 @@ class InProcessTransport:
         self._open: set[WatchStream] = set()
         self._closed = False
         self._calls = 0
+        self._documents: dict[str, JsonObject] = {}
+        self._discovered_at = -1
 
     async def call(self, call: Call) -> JsonObject:
         self._check_open(call)
@@ -175,8 +177,7 @@ class InProcessTransport:
         """Paths that are not resources, and resources whose answers are text."""
         plain = urlsplit(path).path.rstrip("/") or "/"
         if method == "GET":
-            discovery = Discovery(self._registry)
-            found = discovery.version() if plain == "/version" else discovery.answer(plain, Format())
+            found = self._discovered(plain)
             if found is not None:
                 return found
             if plain in _HEALTH:
@@ -206,6 +207,20 @@ class InProcessTransport:
                 verb, resource, parsed.namespace, parsed.name, parsed.subresource, query or {}, body, content_type
             )
         )
+
+    def _discovered(self, path: str) -> JsonObject | None:
+        """The document of discovery at a path, the very same until a resource comes or goes."""
+        generation = self._registry.table.generation
+        if self._discovered_at != generation:
+            self._discovered_at = generation
+            self._documents.clear()
+        found = self._documents.get(path)
+        if found is None:
+            discovery = Discovery(self._registry)
+            found = discovery.version() if path == "/version" else discovery.answer(path, Format())
+            if found is not None:
+                self._documents[path] = found
+        return found
 
     async def close(self) -> None:
         self._closed = True

@@ -8,8 +8,7 @@ A transport carries a ``Call`` to an API server and brings back its answer. It i
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from holokube.client.resources import Resource
 
@@ -18,8 +17,10 @@ JSON = "application/json"
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+_NOTHING: Mapping[str, str] = {}
+
+
+class Call(NamedTuple):
     """One request to the API, in the API's own words rather than HTTP's."""
 
     verb: str
@@ -28,7 +29,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = _NOTHING
     body: Any = None
     content_type: str = JSON
 
@@ -49,8 +50,7 @@ class Call:
         return f"{self.verb} {what} {where}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """One line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``.
 
     A transport hands ``ERROR`` through, with the ``Status`` as its object; ``Client.watch`` raises it.

@@ -8,6 +8,7 @@ from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.client.client import Client
+from holokube.cluster.cloud import CloudState, follow
 from holokube.cluster.policy import Site
 from holokube.cluster_autoscaler.cloud.kwok.provider import build as build_kwok
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
@@ -32,6 +33,10 @@ class ClusterAutoscalerPolicy:
     templates: Sequence[JsonObject] = ()
     """Without any, ``default_groups``."""
     on_turn: Callable[[TurnReport], None] | None = None
+    cloud: CloudState | None = None
+    """What the groups' cloud is short of, besides what the templates say."""
+    rests: bool = False
+    """Whether turns that would decide nothing new are left out, for virtual time."""
 
     @property
     def name(self) -> str:
@@ -46,11 +51,14 @@ class ClusterAutoscalerPolicy:
         templates = list(self.templates) or default_groups()
 
         async def provider() -> CloudProvider:
-            return await build_kwok(
+            made = await build_kwok(
                 site.clock, client, site.informers, site.rng.fork("provider"), environ={}, templates=templates,
                 namespace=options.namespace,
                 resource_limiter=limiter_of(options),
             )  # fmt: skip
+            if self.cloud is not None:
+                follow(made, self.cloud)
+            return made
 
         recorder = event_recorder(site.clock, client, options, site.rng.fork("events"), site.metrics)
         return [
@@ -58,7 +66,7 @@ class ClusterAutoscalerPolicy:
             Autoscaler(
                 site.clock, client, site.informers, recorder, site.rng.fork("autoscaler"),
                 provider, options, metrics=AutoscalerMetrics(site.clock, options, site.metrics.registry),
-                journal=site.journal, on_turn=self.on_turn,
+                journal=site.journal, on_turn=self.on_turn, rests=self.rests,
             ),
         ]  # fmt: skip
 

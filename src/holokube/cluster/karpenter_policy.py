@@ -14,6 +14,7 @@ from holokube.karpenter.app import COMPONENT, build
 from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.provider.faults import Faults
 from holokube.karpenter.settings import Settings
+from holokube.karpenter.strategy import KARPENTER, Strategy
 from holokube.kube.errors import AlreadyExists
 from holokube.kube.types import JsonObject
 from holokube.pricing.generator import generate
@@ -48,6 +49,10 @@ class KarpenterPolicy:
             except AlreadyExists:
                 continue
 
+    def strategy(self) -> Strategy:
+        """Who decides, for one run."""
+        return KARPENTER
+
     def build(self, site: Site) -> list[Component]:
         client = site.connect(COMPONENT)
         recorder = EventRecorder(site.clock, client, COMPONENT, rng=site.rng.fork("events"), metrics=site.metrics)
@@ -57,6 +62,7 @@ class KarpenterPolicy:
                 site.clock, client, site.informers, recorder, site.rng.fork("karpenter"), self.settings,
                 self.catalog if self.catalog is not None else generate(), faults=self.faults,
                 metrics=KarpenterMetrics(site.metrics.registry), installs_definitions=False,
+                journal=site.journal, strategy=self.strategy(),
             ),
         ]  # fmt: skip
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.registry import Registry
@@ -16,6 +18,7 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import NODES, PODS, STORAGE_CLASSES
+from holokube.client.transport import Transport
 from holokube.cluster.components import CONTROLLERS, PARTS, Part
 from holokube.cluster.policy import Policy, Site
 from holokube.hollow.fleet import Fleet, FleetOptions
@@ -36,6 +39,7 @@ from holokube.runtime.metrics import Metrics
 from holokube.scheduler import scheduler
 from holokube.workloads import service_account_controller
 
+NEVER_S: Final = 100 * 365 * 86_400.0
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 Connect = Callable[[str], Client]
@@ -53,6 +57,9 @@ class LivingOptions:
     zones: tuple[str, ...] = ()
     """In which ``scale_nodes`` puts nodes, in turn."""
     lease_duration_s: int = 40
+    quiet_heartbeats: bool = False
+    """Heartbeats that nobody observes are not written: a lease stands for all its renewals, and an unchanged status is
+    not told again. A node that falls silent is found out all the same, at the time at which it would have been."""
     policy: Policy | None = None
     """Who decides how many nodes there are; nobody unless told."""
     root_ca: str = ""
@@ -90,18 +97,28 @@ class LivingCluster:
 
     @classmethod
     def in_process(
-        cls, clock: Clock, registry: Registry, rng: Rng, options: LivingOptions | None = None
+        cls,
+        clock: Clock,
+        registry: Registry,
+        rng: Rng,
+        options: LivingOptions | None = None,
+        *,
+        wrap: Callable[[str, Transport], Transport] = lambda _name, transport: transport,
+        journal: Journal | None = None,
     ) -> LivingCluster:
-        """A cluster around an embedded API server, without a wire in between."""
+        """A cluster around an embedded API server, without a wire in between.
+
+        ``wrap`` may put something around the way to the server of the client that goes by a name.
+        """
         chosen = options or LivingOptions()
 
         def connect(name: str) -> Client:
-            return Client(InProcessTransport(registry, Caller(user_agent=name)))
+            return Client(wrap(name, InProcessTransport(registry, Caller(user_agent=name))))
 
         if Part.CONTROLLERS in chosen.parts:
             # A controller makes the accounts; nobody has to take them for granted any more.
             registry.admission.assumes_default_service_account = False
-        living = cls(clock, connect, rng, chosen)
+        living = cls(clock, connect, rng, chosen, journal=journal)
         if living.fleet is not None:
             attach(registry, KubeletApi(KubeletView.of_fleet(clock, living.fleet)))
         return living
@@ -148,6 +165,9 @@ class LivingCluster:
 
     def _fleet(self) -> Fleet:
         options = self.options
+        profile = options.profile
+        if options.quiet_heartbeats:
+            profile = replace(profile, nodes=replace(profile.nodes, report_every_s=NEVER_S))
         return Fleet(
             self._clock,
             self._connect("kubelet"),
@@ -155,7 +175,8 @@ class LivingCluster:
                 manage_all_nodes=not options.annotation_selector,
                 annotation_selector=options.annotation_selector,
                 lease_duration_s=options.lease_duration_s,
-                profile=options.profile,
+                continuous_leases=options.quiet_heartbeats,
+                profile=profile,
             ),
             rng=self._rng.fork("fleet"),
             identity="holokube",
@@ -199,9 +220,12 @@ class LivingCluster:
         await NodeSet(DEFAULT_PREFIX, maker).scale(client, count, lambda _done, _total: None)
         listed = (await client.list(NODES, label_selector=f"{NODE_SET}={DEFAULT_PREFIX}")).items
         if Part.FLEET in self.options.parts:
-            await self._until_usable({node["metadata"]["name"] for node in listed}, on_progress)
+            await self.until_usable({node["metadata"]["name"] for node in listed}, on_progress)
 
-    async def _until_usable(self, missing: set[str], on_progress: Callable[[int], None]) -> None:
+    async def until_usable(
+        self, missing: set[str], on_progress: Callable[[int], None] = lambda _usable: None
+    ) -> None:
+        """Wait until pods may go to all of these nodes."""
         wanted = len(missing)
         done = asyncio.get_running_loop().create_future()
 

@@ -88,7 +88,9 @@ class AddressPool:
 
     def _text(self, place: int) -> str:
         number = self._base + place
-        return str(ipaddress.IPv4Address(number) if self._version == 4 else ipaddress.IPv6Address(number))
+        if self._version == 4:
+            return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+        return str(ipaddress.IPv6Address(number))
 
 
 class BlockPool:

@@ -69,11 +69,15 @@ def check_resources(
 def _check_predicates(
     pod: Mapping[str, Any], node: Mapping[str, Any], host_ports: Iterable[tuple[str, str, int]]
 ) -> Rejection | None:
-    if not RequiredNodeAffinity.of_pod(pod).matches_node(node):
+    spec = pod["spec"]
+    is_choosy = spec.get("nodeSelector") or spec.get("affinity")
+    if is_choosy and not RequiredNodeAffinity.of_pod(pod).matches_node(node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    taken = set(host_ports)
-    if any(_collides(port, taken) for port in host_ports_of(pod)):
-        return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    ports = host_ports_of(pod)
+    if ports:
+        taken = set(host_ports)
+        if any(_collides(port, taken) for port in ports):
+            return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     taints = [taint for taint in taints_of(node) if taint.effect == "NoExecute"]
     if taints and find_untolerated(taints, tolerations_of(pod)) is not None:
         return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")

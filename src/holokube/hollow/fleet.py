@@ -61,6 +61,9 @@ class FleetOptions:
     """``spec.providerID`` of that node, if the fleet registers it."""
     lease_duration_s: int = 40
     """0 switches leases off: then every node that matches is ours, and only its status beats."""
+    continuous_leases: bool = False
+    """Leases are written when a node is taken and when its heartbeat ends, instead of every ten seconds. For virtual
+    time, where those who watch them understand ``kube.heartbeats``; the leases are nobody else's then."""
     shard: int = 0
     shards: int = 1
     """Of several fleets, each begins with its own share of the nodes, and takes others only when left alone."""
@@ -163,6 +166,7 @@ class Fleet:
                 clock, client, self.pool, self.wheel,
                 identity=self.identity, rng=rng.fork("leases"), duration_s=options.lease_duration_s,
                 on_gained=self._gained, on_lost=self._lost, carrier=self._carrier,
+                continuous=options.continuous_leases,
             )  # fmt: skip
         self._log = get_logger("holokube.hollow.fleet").bind(identity=self.identity)
 
@@ -411,7 +415,7 @@ class Fleet:
         """A silent node also lets its lease go; one that is back takes it up again and reports."""
         if record.is_silent:
             if self.leases is not None:
-                self.leases.remove(record.name)
+                self.leases.lapse(record.name)
             self.nodes.rest(record)
         elif self.leases is None:
             self._gained(record.name)

@@ -7,6 +7,9 @@ that another process holds is looked at when it would expire, and taken then.
 A lease that is ours goes the short way: when its time has come the renewal is handed to the carrier, together with
 all others of the same half second. Whatever is not a plain renewal (the first write, a conflict, a lease of
 somebody else) takes the long way through the client.
+
+On virtual time leases may be ``continuous`` (``kube.heartbeats``): written once when a node is taken, and once more
+when its heartbeat ends.
 """
 
 from __future__ import annotations
@@ -56,6 +59,8 @@ class LeaseRecord:
     failures: int = 0
     timer: Timer[Callable[[], None]] | None = None
     busy: bool = False
+    lapsed: bool = False
+    """Whether the heartbeat has ended."""
 
 
 @dataclass(slots=True)
@@ -87,7 +92,9 @@ class LeaseKeeper:
         on_gained: Callable[[str], None],
         on_lost: Callable[[str], None],
         carrier: Carrier | None = None,
+        continuous: bool = False,
     ) -> None:
+        """``continuous``: one write stands for all renewals, which is for clusters without any other fleet."""
         if duration_s < 4:
             raise ValueError(f"a lease needs at least 4 s to be renewed in time, not {duration_s}")
         self._clock = clock
@@ -99,6 +106,7 @@ class LeaseKeeper:
         self._rng = rng
         self._duration_s = duration_s
         self._every_s = duration_s / 4
+        self._continuous = continuous
         self._on_gained = on_gained
         self._on_lost = on_lost
         # One bound method for all timers, instead of one for each.
@@ -124,7 +132,9 @@ class LeaseKeeper:
     def owns(self, node: str) -> bool:
         """Whether we may speak for a node: we hold its lease, and it has not expired meanwhile."""
         record = self._records.get(node)
-        return record is not None and record.held and self._clock.time() < record.renewed_s + record.duration_s
+        if record is None or not record.held:
+            return False
+        return self._continuous or self._clock.time() < record.renewed_s + record.duration_s
 
     def held(self) -> list[str]:
         """The nodes whose leases are ours."""
@@ -158,9 +168,35 @@ class LeaseKeeper:
             self._wheel.cancel(record.timer)
             record.held, record.timer = False, None
 
+    def lapse(self, node: str) -> None:
+        """A node falls silent: its lease is renewed no more, and runs out."""
+        record = self._records.get(node)
+        self.remove(node)
+        if record is not None and self._continuous:
+            record.lapsed = True
+            # One that is being written at this moment is ended with the answer.
+            if record.version:
+                self._end(record)
+
+    def _end(self, record: LeaseRecord) -> None:
+        renewal = self._renewal(record)
+        renewal.continuous = False
+        beats = (self._clock.time() - record.renewed_s) // self._every_s
+        renewal.at_s = record.renewed_s + beats * self._every_s
+        call = Call("update", LEASES, NAMESPACE, record.node, body=renewal.body())
+        self._carrier.send(Urgency.LEASE, call, self._lapsed)
+
+    def _lapsed(self, _answer: JsonObject, error: HolokubeError | None) -> None:
+        """A lease that went with its node, or that somebody else writes by now, needs no end."""
+        if error is not None and not isinstance(error, NotFound | Conflict):
+            self.stats.errors += 1
+
     async def release_all(self) -> None:
-        """Gives all leases back, so that others need not wait for their end."""
+        """Gives all leases back, so that others need not wait for their end; there are none for continuous ones."""
         self._releasing = True
+        if self._continuous:
+            self._records.clear()
+            return
         for record in self._records.values():
             self._wheel.cancel(record.timer)
             record.timer = None
@@ -236,6 +272,10 @@ class LeaseKeeper:
             return
         record.busy = False
         if self._records.get(record.node) is not record:
+            if error is None and record.lapsed:
+                record.version = str(answer["metadata"]["resourceVersion"])
+                record.renewed_s = renewal.at_s
+                self._end(record)
             return
         if error is None:
             record.failures = 0
@@ -319,14 +359,16 @@ class LeaseKeeper:
         record.renewed_s, record.duration_s = sent_s, float(self._duration_s)
         # Counted from when it was sent, so that a slow server does not stretch the interval.
         stretch = 1 + JITTER * self._rng.random() if was_held else 0.5 + 0.5 * self._rng.random()
-        self._schedule(record, self._every_s * stretch - (now_s - sent_s))
+        if not self._continuous:
+            self._schedule(record, self._every_s * stretch - (now_s - sent_s))
         if not was_held:
             self._on_gained(record.node)
 
     def _renewal(self, record: LeaseRecord) -> Renewal:
         return Renewal(
-            record.node, record.node_uid, record.version, self._identity, self._duration_s, record.transitions
-        )
+            record.node, record.node_uid, record.version, self._identity, self._duration_s, record.transitions,
+            continuous=self._continuous,
+        )  # fmt: skip
 
     @staticmethod
     def _learn(record: LeaseRecord, lease: JsonObject) -> None:

@@ -70,6 +70,8 @@ class NodeRecord:
     busy: bool = False
     dirty: bool = False
     failures: int = 0
+    parsed: tuple[JsonObject, dict[str, int]] | None = None
+    """What the node offers, and the state of the node of which that is known."""
     images: ImageStore | None = None
     """Only where somebody wants to know."""
 
@@ -133,8 +135,11 @@ class NodeRecord:
         return lacking_resources(pod, allocatable=self._allocatable(), used=load.used, pods=len(load.shares))
 
     def _allocatable(self) -> dict[str, int]:
-        status = self.node.get("status") or {}
-        return parse_resources(status.get("allocatable") or status.get("capacity") or self.default_allocatable)
+        if self.parsed is None or self.parsed[0] is not self.node:
+            status = self.node.get("status") or {}
+            offered = status.get("allocatable") or status.get("capacity") or self.default_allocatable
+            self.parsed = (self.node, parse_resources(offered))
+        return self.parsed[1]
 
     def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
         """Counts a pod that runs here with what it asks for now, if that fits beside the others."""

@@ -22,6 +22,7 @@ from holokube.base.log import get_logger
 from holokube.client.resources import LEASES
 from holokube.client.transport import Call, Transport
 from holokube.kube.errors import ApiError
+from holokube.kube.heartbeats import CONTINUOUS
 from holokube.kube.timeformat import format_micro_time
 from holokube.kube.types import JsonObject
 
@@ -53,6 +54,8 @@ class Renewal:
     transitions: int = 0
     at_s: float = 0.0
     """Set by the carrier when it is sent: a lease must not look younger or older than it is."""
+    continuous: bool = False
+    """Whether it stands for all renewals to come as well."""
 
     def body(self) -> JsonObject:
         """The Lease; without a version it is one to create, without a holder one that is given back."""
@@ -60,6 +63,8 @@ class Renewal:
         meta: dict[str, Any] = {"name": self.node, "namespace": LEASE_NAMESPACE}
         if self.version:
             meta["resourceVersion"] = self.version
+        if self.continuous:
+            meta["annotations"] = {CONTINUOUS: "true"}
         meta["ownerReferences"] = [owner]
         spec: dict[str, Any] = {"holderIdentity": self.holder} if self.holder else {}
         spec["leaseDurationSeconds"] = self.duration_s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from holokube.base.clock import Clock
@@ -40,15 +39,12 @@ from holokube.karpenter.provisioning.claims import ClaimMaker
 from holokube.karpenter.provisioning.provisioner import Provisioner
 from holokube.karpenter.provisioning.triggers import NodeTrigger, PodTrigger
 from holokube.karpenter.provisioning.world import World
-from holokube.karpenter.scheduling.problem import Problem
-from holokube.karpenter.scheduling.results import Results
-from holokube.karpenter.scheduling.simulation import Simulation
-from holokube.karpenter.scheduling.solver import Solver
 from holokube.karpenter.settings import Settings
 from holokube.karpenter.state.cluster import ClusterState
 from holokube.karpenter.state.collector import ClusterCollector
 from holokube.karpenter.state.pod_watch import PodWatch
 from holokube.karpenter.state.purge import StatePurge
+from holokube.karpenter.strategy import KARPENTER, Strategy
 from holokube.karpenter.termination.claim_finalizer import ClaimFinalizer
 from holokube.karpenter.termination.eviction_queue import EvictionQueue
 from holokube.karpenter.termination.node_controller import NodeTermination
@@ -56,6 +52,7 @@ from holokube.pricing.instance_types import Catalog
 from holokube.runtime.app import Component
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.runtime.stop import StopSignal
 
 COMPONENT = "karpenter"
@@ -104,10 +101,13 @@ def build(
     faults: Faults | None = None,
     metrics: KarpenterMetrics | None = None,
     installs_definitions: bool = True,
+    journal: Journal | None = None,
+    strategy: Strategy = KARPENTER,
 ) -> list[Component]:
     """All components on the hollow cloud; caches that they need are asked for here.
 
-    ``faults`` are the cloud's. Without ``installs_definitions`` somebody else has put them on the server.
+    ``faults`` are the cloud's. Without ``installs_definitions`` somebody else has put them on the server. Decisions are
+    told to the ``journal``; the ``strategy`` makes them.
     """
     cloud = rng.fork("provider")
     provider = HollowProvider(clock, client, informers, cloud, catalog, faults)
@@ -116,7 +116,7 @@ def build(
         clock, informers, provider.supports, nomination_s=settings.nomination_s, needs=world.informers
     )
     tools = _Tools(
-        clock, client, informers, Publisher(clock, recorder), metrics or KarpenterMetrics(), provider, state
+        clock, client, informers, Publisher(clock, recorder, journal), metrics or KarpenterMetrics(), provider, state
     )
     if not settings.disable_cluster_state_observability:
         _observe(tools, world)
@@ -126,7 +126,7 @@ def build(
         Machines(clock, client, informers, cloud, provider),
         *_lifecycle(tools),
         *_pools(tools),
-        *_deciding(tools, world, rng, settings),
+        *_deciding(tools, world, rng, settings, strategy),
     ]
 
 
@@ -180,7 +180,9 @@ def _pools(tools: _Tools) -> list[Component]:
     ]
 
 
-def _deciding(tools: _Tools, world: World, rng: Rng, settings: Settings) -> list[Component]:
+def _deciding(
+    tools: _Tools, world: World, rng: Rng, settings: Settings, strategy: Strategy
+) -> list[Component]:
     """The two loops, with what feeds them and carries out what they decide."""
     clock, client, informers, metrics = tools.clock, tools.client, tools.informers, tools.metrics
     publisher, state = tools.publisher, tools.state
@@ -192,25 +194,10 @@ def _deciding(tools: _Tools, world: World, rng: Rng, settings: Settings) -> list
     return [
         PodTrigger(clock, informers, batcher, state.pod_times),
         NodeTrigger(clock, informers, batcher),
-        Provisioner(clock, publisher, metrics, state, world, batcher, maker, solve_on(clock)),
+        Provisioner(clock, publisher, metrics, state, world, batcher, maker, strategy.solve_on(clock)),
         queue,
         DisruptionLoop(
             clock, publisher, metrics, tools.provider, state, world, queue, marker,
-            lambda scene: Simulation(scene.problem), options,
+            strategy.simulate, options, strategy.methods,
         ),
     ]  # fmt: skip
-
-
-def solve_on(clock: Clock) -> Callable[[Problem], Results]:
-    """A solve that ends when its time is up, by this clock."""
-
-    def solve(problem: Problem) -> Results:
-        limit_s = problem.options.timeout_s
-        started_s = clock.monotonic()
-
-        def is_late() -> bool:
-            return limit_s is not None and clock.monotonic() - started_s > limit_s
-
-        return Solver(problem).solve(is_late=is_late)
-
-    return solve

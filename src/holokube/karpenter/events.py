@@ -1,4 +1,4 @@
-"""Karpenter's events: each of its reasons, and no event twice within its time."""
+"""Karpenter's events: each of its reasons, and no event twice within its time. Decisions go to the journal too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.journal import Journal
 from holokube.runtime.ratelimit import TokenBucket
 
 DEDUPE_S: Final = 120.0
@@ -43,13 +44,29 @@ _BURST: Final = 10
 
 _MESSAGE_MAX: Final = 1024
 
+_DECISIONS: Final[Mapping[tuple[str, str], str]] = {
+    ("Pod", FAILED_SCHEDULING): "not helped",
+    ("Pod", EVICTED): "evicted",
+    ("Node", DISRUPTION_BLOCKED): "stays: DisruptionBlocked",
+    ("Node", UNCONSOLIDATABLE): "stays: Unconsolidatable",
+    ("Node", CONSOLIDATION_REJECTED): "stays: ConsolidationRejected",
+    ("NodeClaim", INSUFFICIENT_CAPACITY_ERROR): "failed",
+    ("NodeClaim", NODE_CLASS_NOT_READY): "failed",
+    ("NodePool", DISRUPTION_BLOCKED): "disrupts nothing",
+    ("NodePool", NO_COMPATIBLE_INSTANCE_TYPES): "has no instance types",
+}
+"""What events mean as entries of the journal, by the kind of their object; the others mean nothing there."""
+_SUBJECTS: Final = {"Pod": "pod", "Node": "node", "NodeClaim": "claim", "NodePool": "group"}
+
 
 class Publisher:
     """Hands events to the recorder, unless the same was told a short while ago."""
 
-    def __init__(self, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, clock: Clock, recorder: EventRecorder, journal: Journal | None = None) -> None:
         self._clock = clock
         self._recorder = recorder
+        self._journal = journal
+        self._decided: dict[tuple[str, str], tuple[str, str]] = {}
         self._until_s: dict[tuple[str, ...], float] = {}
         self._next_sweep = _SWEEP_EVERY
         self._buckets = {name: TokenBucket(clock, per_s=_PER_S, burst=_BURST) for name in _BUDGETS}
@@ -96,8 +113,29 @@ class Publisher:
         if len(self._until_s) >= self._next_sweep:
             self._until_s = {known: until_s for known, until_s in self._until_s.items() if until_s > now_s}
             self._next_sweep = 2 * len(self._until_s) + _SWEEP_EVERY
+        if self._journal is not None:
+            self._keep(obj, reason, message)
         if not budget or self._buckets[budget].try_take():
             self._recorder.event(obj, type, reason, cut(message))
+
+    def decided(self, kind: str, subject: str, decision: str, reason: str, **facts: Any) -> None:
+        """A decision that has no event of its own."""
+        if self._journal is not None:
+            self._decided.pop((kind, subject), None)
+            self._journal.note(self._clock.time(), kind, subject, decision, (reason,), **facts)
+
+    def _keep(self, obj: Mapping[str, Any], reason: str, message: str) -> None:
+        """Notes what an event says about a decision, unless that is what was decided the last time."""
+        decision = _DECISIONS.get((str(obj.get("kind", "")), reason))
+        if decision is None or self._journal is None:
+            return
+        meta, kind = obj["metadata"], _SUBJECTS[obj["kind"]]
+        subject = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+        if self._decided.get((kind, subject)) != (decision, message):
+            if kind == "node":
+                # Pods have few decisions and many names; nodes are told about again and again.
+                self._decided[kind, subject] = decision, message
+            self._journal.note(self._clock.time(), kind, subject, decision, (message,))
 
 
 def cut(message: str) -> str:

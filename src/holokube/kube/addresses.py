@@ -12,6 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from holokube.kube.quoting import go_quote
 
+_DECIMAL_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_PLAIN_IPV4 = re.compile(rf"(?:{_DECIMAL_OCTET}\.){{3}}{_DECIMAL_OCTET}", re.ASCII)
 _OCTET = re.compile(r"0*([0-9]{1,3})", re.ASCII)
 _GROUP = re.compile(r"0*([0-9a-fA-F]{1,4})", re.ASCII)
 _PREFIX_LENGTH = re.compile(r"0*([0-9]{1,3})", re.ASCII)
@@ -28,6 +30,8 @@ def is_ip(value: str) -> list[str]:
 
 def is_legacy_ip(value: str) -> list[str]:
     """An address that every reader understands the same way, canonical or not."""
+    if _PLAIN_IPV4.fullmatch(value):
+        return []
     sloppy = _sloppy_ip(value)
     if sloppy is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]

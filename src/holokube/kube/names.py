@@ -115,7 +115,12 @@ def _bytes(value: str) -> int:
 
 def is_dns1123_label(value: str) -> list[str]:
     """Names of namespaces, containers and volumes: a DNS label, at most 63 long."""
-    errors = []
+    return list(_dns1123_label_problems(value))
+
+
+@lru_cache(maxsize=16_384)
+def _dns1123_label_problems(value: str) -> tuple[str, ...]:
+    errors: list[str] = []
     if _bytes(value) > DNS1123_LABEL_MAX_LENGTH:
         errors.append(max_length_error(DNS1123_LABEL_MAX_LENGTH))
     if not _dns1123_label(value):
@@ -123,17 +128,22 @@ def is_dns1123_label(value: str) -> list[str]:
             errors.append("must not contain dots")
         else:
             errors.append(regex_error(_DNS1123_LABEL_MESSAGE, _DNS1123_LABEL, "my-name", "123-abc"))
-    return errors
+    return tuple(errors)
 
 
 def is_dns1123_subdomain(value: str) -> list[str]:
     """Names of most objects: DNS labels joined by dots, at most 253 long."""
-    errors = []
+    return list(_dns1123_subdomain_problems(value))
+
+
+@lru_cache(maxsize=16_384)
+def _dns1123_subdomain_problems(value: str) -> tuple[str, ...]:
+    errors: list[str] = []
     if _bytes(value) > DNS1123_SUBDOMAIN_MAX_LENGTH:
         errors.append(max_length_error(DNS1123_SUBDOMAIN_MAX_LENGTH))
     if not _dns1123_subdomain(value):
         errors.append(regex_error(_DNS1123_SUBDOMAIN_MESSAGE, _DNS1123_SUBDOMAIN, "example.com"))
-    return errors
+    return tuple(errors)
 
 
 def is_dns1123_subdomain_with_underscore(value: str) -> list[str]:
@@ -202,12 +212,17 @@ def _qualified_name(value: str) -> tuple[str, ...]:
 
 def is_label_value(value: str) -> list[str]:
     """Label values: empty, or at most 63 long and alphanumeric at both ends."""
-    errors = []
+    return list(_label_value_problems(value))
+
+
+@lru_cache(maxsize=16_384)
+def _label_value_problems(value: str) -> tuple[str, ...]:
+    errors: list[str] = []
     if _bytes(value) > LABEL_VALUE_MAX_LENGTH:
         errors.append(f"must be no more than {LABEL_VALUE_MAX_LENGTH} bytes")
     if not _label_value(value):
         errors.append(regex_error(_LABEL_VALUE_MESSAGE, _LABEL_VALUE, "MyValue", "my_value", "12345"))
-    return errors
+    return tuple(errors)
 
 
 def is_path_segment_prefix(value: str) -> list[str]:

@@ -59,6 +59,8 @@ class Schema:
     """The JSON schema it was compiled from; CRD validation reads further keywords there."""
     ownership: Any = field(default=None, init=False, repr=False)
     """What server-side apply compiled from this type, on first use; see ``kube.patch.typed``."""
+    decoding: Any = field(default=None, init=False, repr=False)
+    """The same for reading bodies; see ``apiserver.plain_decode``."""
 
     @cached_property
     def fields(self) -> Mapping[str, Schema]:

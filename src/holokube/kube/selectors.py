@@ -266,6 +266,8 @@ class LabelSelector:
         return "LabelSelector.nothing()" if self.matches_nothing else f"LabelSelector.parse({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if not isinstance(other, LabelSelector):
             return NotImplemented
         return self.matches_nothing == other.matches_nothing and self.requirements == other.requirements

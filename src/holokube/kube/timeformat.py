@@ -23,7 +23,15 @@ def format_time(moment: datetime | float) -> str:
     """``2026-01-01T00:00:00Z``. A float is seconds since 1970; fractions are cut off, as upstream does."""
     if not isinstance(moment, datetime):
         return _format_second(math.floor(moment))
-    return _in_utc(moment).isoformat(timespec="seconds")[:-6] + "Z"
+    # All that is written at one instant asks for the same moment, one write after the other.
+    last, text = _last_formatted[0]
+    if moment is not last:
+        text = _in_utc(moment).isoformat(timespec="seconds")[:-6] + "Z"
+        _last_formatted[0] = (moment, text)
+    return text
+
+
+_last_formatted: list[tuple[datetime | None, str]] = [(None, "")]
 
 
 @lru_cache(maxsize=1024)

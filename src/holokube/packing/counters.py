@@ -162,13 +162,15 @@ class Tally:
 class Counter:
     """How many pods of a kind each node has."""
 
-    __slots__ = ("matcher", "rows", "tallies", "term", "total", "users")
+    __slots__ = ("_by_row", "matcher", "rows", "tallies", "term", "total", "users")
 
     def __init__(self, matcher: PodMatcher | None, term: PodAffinityTerm | None = None) -> None:
         self.matcher = matcher
         self.term = term
         """The anti-affinity term that the counted pods carry, if that is what is counted."""
         self.rows: dict[int, int] = {}
+        self._by_row: IntArray | None = None
+        """The same as an array, once somebody has asked for it."""
         self.total = 0
         self.tallies: dict[Hashable, Tally] = {}
         self.users = 0
@@ -180,9 +182,23 @@ class Counter:
             self.rows[row] = left
         else:
             del self.rows[row]
+        if self._by_row is not None:
+            if row < len(self._by_row):
+                self._by_row[row] = left
+            else:
+                self._by_row = None
         self.total += pods
         for tally in self.tallies.values():
             tally.shift(row, pods)
+
+    def by_row(self, capacity: int) -> IntArray:
+        """The pods of each of so many rows. Read-only, and changed by later changes."""
+        by_row = self._by_row
+        if by_row is None or len(by_row) != capacity:
+            by_row = self._by_row = np.zeros(capacity, dtype=np.int64)
+            for row, pods in self.rows.items():
+                by_row[row] = pods
+        return by_row
 
 
 class LabelSet:

@@ -27,5 +27,39 @@ class PlacedPod:
     """The object, unless the pod exists only as a placement of its class."""
     number: int = 0
     """Pods that came later have larger numbers, whatever was undone in between."""
+    priority: int | None = None
+    """Of an object; placements of a class have none."""
     count: int = 1
     """How many pods of the class these are; more than one only for what ``place_many`` made."""
+
+    def takes_as_before(self, new: JsonObject) -> bool:
+        """Whether a later state of the object plainly means the same to all filters, its end left aside."""
+        old = self.pod
+        if old is None or old["spec"] is not new["spec"] or old.get("status") is not new.get("status"):
+            return False
+        was, is_ = old["metadata"], new["metadata"]
+        return bool(was.get("uid") == is_.get("uid") and was.get("labels") == is_.get("labels"))
+
+
+class Priorities:
+    """How many pods have which priority."""
+
+    __slots__ = ("_pods",)
+
+    def __init__(self) -> None:
+        self._pods: dict[int, int] = {}
+
+    @property
+    def lowest(self) -> int | None:
+        """The least that any of them matters; None if there is none."""
+        return min(self._pods, default=None)
+
+    def count(self, priority: int | None, pods: int) -> None:
+        """Some pods came, or left; those without a priority do not count."""
+        if priority is None:
+            return
+        left = self._pods.get(priority, 0) + pods
+        if left:
+            self._pods[priority] = left
+        else:
+            del self._pods[priority]

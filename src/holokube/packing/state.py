@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -34,12 +35,14 @@ from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
 from holokube.packing.filters import DEFAULT_FILTERS, Filter
 from holokube.packing.journal import Journal
 from holokube.packing.nodes import NodeTable, is_same_to_pods
-from holokube.packing.placed import PlacedPod
+from holokube.packing.placed import PlacedPod, Priorities
 from holokube.packing.podclass import PodClass, requests_nonzero_of, requests_of
 from holokube.packing.ports import PortUsage
 from holokube.packing.volumes import KINDS, VolumeCatalog, VolumePlan, VolumeUsage
 
 _EMPTY: Final[Mapping[str, Any]] = {}
+_NO_PODS: Final[Mapping[str, PlacedPod]] = {}
+_NUMBER: Final = attrgetter("number")
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
@@ -64,6 +67,7 @@ class ClusterState:
         self._classes = ClassTable(size_daemons=size_daemons)
         self._feasibility = Feasibility(self, filters, remember)
         self._pods: dict[str, PlacedPod] = {}
+        self.priorities = Priorities()
         self._pods_on: dict[str, dict[str, PlacedPod]] = {}
         self._request_arrays: dict[tuple[tuple[str, int], ...], tuple[RowArray, IntArray]] = {}
         self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
@@ -149,24 +153,25 @@ class ClusterState:
         """
         metadata, spec, status = pod["metadata"], pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
-        if key in self._pods:
-            self.remove_pod(key)
+        known = self._pods.get(key)
+        if known is not None:
+            self._delete(known)
         if status.get("phase") in _FINISHED:
             return False
         node_name = spec.get("nodeName")
         if not node_name:
             raise PackingError(f'pod "{key}" has no node', hint="Use place() to put a pending pod on a row.")
-        self._insert(self._as_placed(key, pod, node_name))
+        self._insert(self._as_placed(key, pod, node_name, known))
         return True
 
-    def assume_pod(self, pod: JsonObject, row: int) -> str:
-        """Put a pending pod on a row as if it were bound already; returns its key."""
+    def assume_pod(self, pod: JsonObject, row: int, cls: PodClass | None = None) -> str:
+        """Put a pending pod on a row as if it were bound already; returns its key. ``cls`` is its class, if known."""
         metadata = pod["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         if key in self._pods:
             raise PackingError(f'pod "{key}" is already on node "{self._pods[key].node_name}"',
                                hint="Remove it first.")  # fmt: skip
-        self._insert(self._as_placed(key, pod, self._checked_name(row)))
+        self._insert(self._as_placed(key, pod, self._checked_name(row), cls=cls))
         return key
 
     def place(self, cls: PodClass, row: int, key: str = "") -> str:
@@ -219,7 +224,8 @@ class ClusterState:
         labels, is_terminating = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
         alike = [
             PlacedPod(
-                key, cls, name, cls.namespace, labels, cls.requests, cls.requests_nonzero, is_terminating, pod, number
+                key, cls, name, cls.namespace, labels, cls.requests, cls.requests_nonzero, is_terminating, pod, number,
+                (pod.get("spec") or _EMPTY).get("priority") or 0,
             )
             for key, name, pod, number in zip(keys, names, pods, numbers, strict=True)
         ]
@@ -254,25 +260,35 @@ class ClusterState:
 
     def pods_on(self, row: int) -> list[PlacedPod]:
         """The pods of a node, in the order they came."""
-        return sorted(self._pods_on.get(self.nodes.names[row], {}).values(), key=lambda placed: placed.number)
+        return sorted(self._pods_on.get(self.nodes.names[row], _NO_PODS).values(), key=_NUMBER)
 
     def _checked_name(self, row: int) -> str:
         if not 0 <= row < len(self.nodes.names) or not self.nodes.present[row]:
             raise PackingError(f"row {row} has no node", hint="Take rows from node_names or feasible().")
         return self.nodes.names[row]
 
-    def _as_placed(self, key: str, pod: JsonObject, node_name: str) -> PlacedPod:
-        metadata, status = pod["metadata"], pod.get("status") or _EMPTY
-        # Where a pod is bound to does not make it another kind of pod.
-        spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
-        cls = self.class_of({"metadata": metadata, "spec": spec})
+    def _as_placed(
+        self, key: str, pod: JsonObject, node_name: str, known: PlacedPod | None = None, cls: PodClass | None = None
+    ) -> PlacedPod:
+        """``known`` is what it was so far: a pod that is asked to end takes what it took."""
+        metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or _EMPTY
+        is_as_before = known is not None and known.takes_as_before(pod)
+        if known is not None and is_as_before:
+            cls = known.cls
+        if cls is None or cls.is_stale:
+            # Where a pod is bound to does not make it another kind of pod.
+            plain = {name: value for name, value in spec.items() if name != "nodeName"}
+            cls = self.class_of({"metadata": metadata, "spec": plain})
         requests, requests_nonzero = cls.requests, cls.requests_nonzero
-        if status.get("containerStatuses") or status.get("resources"):
+        if known is not None and is_as_before:
+            requests, requests_nonzero = known.requests, known.requests_nonzero
+        elif status.get("containerStatuses") or status.get("resources"):
             # A container in the middle of a resize takes the larger of what it has and what it wants.
             requests, requests_nonzero = requests_of(pod, use_status=True), requests_nonzero_of(pod, use_status=True)
         return PlacedPod(
             key, cls, node_name, metadata.get("namespace") or "", metadata.get("labels") or {},
             requests, requests_nonzero, bool(metadata.get("deletionTimestamp")), pod,
+            priority=spec.get("priority") or 0,
         )  # fmt: skip
 
     def _insert(self, placed: PlacedPod) -> None:
@@ -281,6 +297,7 @@ class ClusterState:
             placed.number = self._last_number
         self._pods[placed.key] = placed
         self._pods_on.setdefault(placed.node_name, {})[placed.key] = placed
+        self.priorities.count(placed.priority, 1)
         row = self.nodes.row_of.get(placed.node_name)
         if row is not None:
             self._occupy(placed, row, 1)
@@ -292,6 +309,7 @@ class ClusterState:
         del neighbours[placed.key]
         if not neighbours:
             del self._pods_on[placed.node_name]
+        self.priorities.count(placed.priority, -1)
         row = self.nodes.row_of.get(placed.node_name)
         if row is not None:
             self._occupy(placed, row, -1)
@@ -306,6 +324,7 @@ class ClusterState:
             if neighbours is None:
                 neighbours = pods_on[placed.node_name] = {}
             neighbours[placed.key] = placed
+            self.priorities.count(placed.priority, 1)
         self._occupy_all(alike, 1)
         self._note(self._delete_all, alike)
 
@@ -317,6 +336,7 @@ class ClusterState:
             del neighbours[placed.key]
             if not neighbours:
                 del pods_on[placed.node_name]
+            self.priorities.count(placed.priority, -1)
         self._occupy_all(alike, -1)
         self._note(self._insert_all, alike)
 
@@ -490,13 +510,8 @@ class ClusterState:
         )
 
     def pods_per_row(self, cls: PodClass, matcher: PodMatcher) -> IntArray:
-        """How many pods that ``matcher`` means are on each row."""
-        rows = self._feasibility.counter(cls, matcher).rows
-        pods = np.zeros(self.nodes.capacity, dtype=np.int64)
-        if rows:
-            where = np.fromiter(rows, dtype=np.intp, count=len(rows))
-            pods[where] = np.fromiter(rows.values(), dtype=np.int64, count=len(rows))
-        return pods
+        """How many pods that ``matcher`` means are on each row. Read-only; later changes of the state change it."""
+        return self._feasibility.counter(cls, matcher).by_row(self.nodes.capacity)
 
     def volume_plan(self, cls: PodClass) -> VolumePlan:
         """What the claims of a class demand."""

@@ -49,6 +49,7 @@ class Journal:
     def __init__(self, *, entries_max: int = ENTRIES_MAX, write: Callable[[str], None] | None = None) -> None:
         self._entries: deque[Entry] = deque(maxlen=entries_max)
         self._write = write
+        self._subscribers: list[Callable[[Entry], None]] = []
 
     def note(self, now_s: float, kind: str, subject: str, decision: str,
              reasons: Iterable[str] = (), **facts: Any) -> None:
@@ -57,6 +58,18 @@ class Journal:
         self._entries.append(entry)
         if self._write is not None:
             self._write(entry.line())
+        for subscriber in tuple(self._subscribers):
+            subscriber(entry)
+
+    def subscribe(self, on_entry: Callable[[Entry], None]) -> Callable[[], None]:
+        """Has ``on_entry`` called with each new entry; returns a function that ends it."""
+        self._subscribers.append(on_entry)
+
+        def end() -> None:
+            if on_entry in self._subscribers:
+                self._subscribers.remove(on_entry)
+
+        return end
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
@@ -20,8 +19,7 @@ K = TypeVar("K", bound=Hashable)
 K_co = TypeVar("K_co", bound=Hashable, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One object was added (no ``old``), deleted (no ``new``) or changed (both)."""
 
     old: JsonObject | None
@@ -151,19 +149,36 @@ class InformerSource(Generic[K]):
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """Feeds one change; an update concerns the keys of both states, as the owner may have changed."""
-        if self._enqueue is None:
+        enqueue = self._enqueue
+        if enqueue is None:
             return
         if self._predicates:
             change = Change(old, new)
-            if not all(predicate(change) for predicate in self._predicates):
-                return
-        keys: dict[K, None] = {}
-        if old is not None:
-            keys.update(dict.fromkeys(self._map(old)))
+            for predicate in self._predicates:
+                if not predicate(change):
+                    return
+        keys: dict[K, None] = {} if old is None else dict.fromkeys(self._map(old))
         if new is not None and new is not old:
-            keys.update(dict.fromkeys(self._map(new)))
+            for key in self._map(new):
+                keys[key] = None
         for key in keys:
-            self._enqueue(key)
+            enqueue(key)
+
+
+class CacheSource:
+    """Feeds nothing: the controller only wants the cache to be filled before it begins."""
+
+    def __init__(self, informer: Informer) -> None:
+        self._informer = informer
+
+    def start(self, enqueue: Callable[[Any], None]) -> None:
+        """There is nothing to feed."""
+
+    async def wait_synced(self) -> None:
+        await self._informer.synced()
+
+    def stop(self) -> None:
+        """There is nothing to end."""
 
 
 class InformerRunner:

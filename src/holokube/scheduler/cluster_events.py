@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holokube.kube.resources import pod_requests
 from holokube.kube.taints import taints_of
@@ -46,8 +45,7 @@ class Change(Enum):
     NAMESPACE_LABELS = "NamespaceLabelChange"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(NamedTuple):
     """One change, with the object before (none if it is new) and after (none if it is gone)."""
 
     change: Change
@@ -140,18 +138,35 @@ def _is_scaled_down(old: JsonObject, new: JsonObject) -> bool:
 
 def may_request_other(old: JsonObject, new: JsonObject) -> bool:
     """Whether two states of a pod could differ in what they request; quick, and never wrongly no."""
-    if old.get("spec") != new.get("spec"):
+    spec = new.get("spec") or _EMPTY
+    if old.get("spec") != spec:
         return True
     before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
     if before.get("resources") != after.get("resources") or before.get("resize") != after.get("resize"):
         return True
-    fields = ("containerStatuses", "initContainerStatuses")
-    return any(_amounts(before.get(field)) != _amounts(after.get(field)) for field in fields)
+    for field, containers in _STATUSES:
+        was, is_ = before.get(field), after.get(field)
+        if was is not is_ and _deviations(was, spec, containers) != _deviations(is_, spec, containers):
+            return True
+    return False
 
 
-def _amounts(statuses: list[JsonObject] | None) -> list[tuple[Any, Any, Any]]:
-    return [
-        (status.get("name"), status.get("resources"), status.get("allocatedResources"))
-        for status in statuses or ()
-        if status.get("resources") or status.get("allocatedResources")
-    ]
+_STATUSES: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
+
+
+def _deviations(
+    statuses: list[JsonObject] | None, spec: Mapping[str, Any], containers: str
+) -> list[tuple[Any, Any, Any]]:
+    """The containers that have other amounts than they request; to report what was asked for changes nothing."""
+    if not statuses:
+        return []
+    asked = {each.get("name"): (each.get("resources") or _EMPTY).get("requests") for each in spec.get(containers) or ()}
+    found = []
+    for status in statuses:
+        name, resources, allocated = status.get("name"), status.get("resources"), status.get("allocatedResources")
+        if not (resources or allocated):
+            continue
+        wanted = asked.get(name) or None
+        if ((resources or _EMPTY).get("requests") or None) != wanted or (allocated and allocated != wanted):
+            found.append((name, resources, allocated))
+    return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holokube.client.informer import EventType
 from holokube.kube.types import JsonObject
-from holokube.packing import ClusterState
+from holokube.packing import ClusterState, PodClass
 from holokube.packing.nodes import labels_of
 from holokube.packing.podclass import requests_nonzero_of, requests_of
 from holokube.scheduler.cluster_events import (
@@ -74,9 +74,9 @@ class Observer:
         assumed = self._assumed.get(key_of(pod))
         return assumed is not None and uid_of(assumed) == uid_of(pod)
 
-    def assume(self, pod: JsonObject, row: int) -> None:
-        """A node was chosen for a pod."""
-        key = self._state.assume_pod(pod, row)
+    def assume(self, pod: JsonObject, row: int, cls: PodClass | None = None) -> None:
+        """A node was chosen for a pod, whose class may be known."""
+        key = self._state.assume_pod(pod, row, cls)
         self._assumed[key] = pod
 
     def forget(self, pod: JsonObject) -> bool:

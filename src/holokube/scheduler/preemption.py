@@ -120,6 +120,12 @@ class _Attempt:
 
     def candidates(self, rows: Sequence[int], offset: int) -> list[Candidate]:
         """The candidates among rows, from an offset on, until there are enough; without violations first."""
+        lowest = self._filtering.state.priorities.lowest
+        if lowest is None or lowest >= self._priority:
+            # Where all matter the same there is nobody to look for.
+            self.tried += len(rows)
+            self.reasons[messages.NO_VICTIMS] = self.reasons.get(messages.NO_VICTIMS, 0) + len(rows)
+            return []
         wanted = min(max(len(rows) * CANDIDATES_PERCENT // 100, CANDIDATES_MIN), len(rows))
         harmless: list[Candidate] = []
         violating: list[Candidate] = []

@@ -4,13 +4,16 @@ Pure: the time comes with every call. Pods leave ``pop`` in the order of their p
 that filters refused waits until an event may help it (``hints``), then until its backoff is over, but not longer
 than there are other pods to try. After five minutes it is tried again in any case.
 
-Pods that were refused alike, copies of one template mostly, are woken one by one: the first is tried, and as long as
-that brings anything new the next one follows. If it is refused just as before, so would be the others.
+Pods that fare alike, copies of one template mostly, are woken one by one: the first is tried, and if it finds a place
+the next one follows. If it is refused, so would be the others, and whatever stands against it now stands against all.
+If it was refused in other words, the others are tried for the words alone, once nothing new was heard for ten seconds:
+nodes that come up one by one change the words each time, and nobody reads them meanwhile.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -63,14 +66,16 @@ class QueuedPod:
     refusals: int = 0
     errors: int = 0
     """In a row."""
-    plugins: frozenset[str] = frozenset()
-    """The filters that refused it last."""
     cls: PodClass | None = None
     """Its class when it was refused last."""
+    words: str = ""
+    """In which it was refused last."""
     group: _Group | None = None
-    """Those that were refused alike, while it waits among them."""
+    """Those that fare alike, while it waits among them."""
     leads: _Group | None = None
-    """Those that were refused alike, while it is the one to try for them."""
+    """Those that fare alike, while it is the one to try for them."""
+    leads_for_words: bool = False
+    """Whether those that were refused in other words shall be tried after it."""
     ticket: int = 0
     """The one entry of a heap that stands for it; others are leftovers."""
     is_held: bool = False
@@ -82,13 +87,18 @@ class QueuedPod:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """Pods that were refused by the same filters for the same reasons: what helps one may help all."""
+    """Pods that fare alike: what helps one may help all, and what refuses one refuses all."""
 
     key: Hashable
     plugins: frozenset[str]
+    """The filters that refused the one that was tried last."""
     cls: PodClass
     priority: int
-    pods: dict[str, QueuedPod] = field(default_factory=dict)
+    # Ordered, for the first is taken out again and again, which a plain dict is slow at.
+    pods: OrderedDict[str, QueuedPod] = field(default_factory=OrderedDict)
+    """The one that was refused longest ago comes first."""
+    retell_at_s: float = 0.0
+    """When those that were refused in other words have their turn, if it is among those with news."""
 
 
 class SchedulingQueue:
@@ -109,9 +119,13 @@ class SchedulingQueue:
         self._active: list[tuple[int, float, int, int, QueuedPod]] = []
         self._backoff: list[tuple[float, int, float, int, int, QueuedPod]] = []
         self._errors: list[tuple[float, int, int, QueuedPod]] = []
-        self._unschedulable: dict[str, QueuedPod] = {}
-        self._groups: dict[frozenset[str], dict[Hashable, _Group]] = {}
-        """The same pods by who refused them, and how."""
+        self._unschedulable: OrderedDict[str, QueuedPod] = OrderedDict()
+        self._groups: dict[Hashable, _Group] = {}
+        """The same pods by what they have in common."""
+        self._refused_by: dict[frozenset[str], dict[Hashable, _Group]] = {}
+        """The same groups by who refused them."""
+        self._with_news: OrderedDict[_Group, None] = OrderedDict()
+        """Groups in which not all were refused in the same words, in the order of their turns."""
         self._held: set[str] = set()
         self._numbers = 0
         self._tickets = 0
@@ -159,9 +173,10 @@ class SchedulingQueue:
             if not is_gated(new):
                 self._activate(queued)
         elif queued.place is Place.UNSCHEDULABLE:
-            cls = queued.cls
+            cls, group = queued.cls, queued.group
+            assert group is not None, "a pod waits in a group"
             for event in own_events(old, new):
-                if cls is not None and may_help(event, queued.plugins, cls):
+                if cls is not None and may_help(event, group.plugins, cls):
                     self._wake(queued, now_s)
                     return
 
@@ -207,38 +222,47 @@ class SchedulingQueue:
         self._follow(queued, now_s)
 
     def refused(
-        self, queued: QueuedPod, plugins: frozenset[str], cls: PodClass, now_s: float, *, how: Hashable = None
+        self,
+        queued: QueuedPod,
+        plugins: frozenset[str],
+        cls: PodClass,
+        now_s: float,
+        *,
+        how: Hashable = None,
+        words: str = "",
     ) -> None:
         """Filters refused a popped pod: it waits for an event that helps.
 
-        Pods of one class and priority that were refused in the same way, ``how``, are taken to fare alike.
+        Pods of one class and priority that agree in ``how`` are taken to fare alike.
         """
         if self._pods.get(queued.key) is not queued:
             return
         if not plugins:
             self.failed(queued, now_s)
             return
-        queued.plugins, queued.cls, queued.since_s = plugins, cls, now_s
+        queued.cls, queued.since_s, queued.words = cls, now_s, words
         queued.refusals += 1
         queued.errors = 0
         self._leave(queued, Place.UNSCHEDULABLE)
         self._unschedulable[queued.key] = queued
-        key = (cls, queued.priority, how)
-        groups = self._groups.setdefault(plugins, {})
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = _Group(key, plugins, cls, queued.priority)
+        group = self._group((cls, queued.priority, how), plugins, cls, queued.priority)
         group.pods[queued.key] = queued
         queued.group = group
         if queued.leads is group:
-            queued.leads = None
+            is_news = next(iter(group.pods.values())).words != words
+            if is_news and not queued.leads_for_words:
+                group.retell_at_s = now_s + self._longest_backoff_s
+                self._with_news[group] = None
+                self._with_news.move_to_end(group)
+            if not (is_news and queued.leads_for_words):
+                queued.leads = None
         self._follow(queued, now_s)
 
     def failed(self, queued: QueuedPod, now_s: float) -> None:
         """A popped pod could not be bound: it backs off and is tried again."""
         if self._pods.get(queued.key) is not queued:
             return
-        queued.plugins, queued.cls, queued.since_s = frozenset(), None, now_s
+        queued.cls, queued.since_s = None, now_s
         queued.errors += 1
         self._leave(queued, Place.ERROR_BACKOFF)
         heappush(self._errors, (self._backoff_end_s(queued), queued.number, self._ticket(queued), queued))
@@ -266,16 +290,23 @@ class SchedulingQueue:
     def move(self, event: ClusterEvent, now_s: float, *, priority_max: int | None = None) -> int:
         """Wake the pods that an event may help, or only those up to a priority; returns how many."""
         woken = 0
-        for plugins in [plugins for plugins in self._groups if concerns(event, plugins)]:
-            for group in list(self._groups[plugins].values()):
+        for plugins in [plugins for plugins in self._refused_by if concerns(event, plugins)]:
+            for group in list(self._refused_by[plugins].values()):
                 if (priority_max is None or group.priority <= priority_max) and may_help(event, plugins, group.cls):
                     woken += self._wake_group(group, now_s)
         return woken
 
     def flush(self, now_s: float) -> int:
-        """Wake the pods that have waited for five minutes; returns for how many groups one is tried."""
+        """Wake the pods that have waited for five minutes or for news; returns for how many groups one is tried."""
         groups: dict[_Group, None] = {}
-        for queued in list(self._unschedulable.values()):
+        while self._with_news:
+            group = next(iter(self._with_news))
+            if now_s < group.retell_at_s:
+                break
+            del self._with_news[group]
+            groups[group] = None
+        for _ in range(len(self._unschedulable)):
+            queued = next(iter(self._unschedulable.values()))
             # The same sum as in next_due_s, so that what is due there is due here to the last bit.
             if now_s < queued.since_s + self._longest_wait_s:
                 break
@@ -283,8 +314,8 @@ class SchedulingQueue:
             groups[queued.group] = None
             # It has its turn now, through the one that is tried for the group.
             queued.since_s = now_s
-            self._unschedulable[queued.key] = self._unschedulable.pop(queued.key)
-        return sum(self._wake_group(group, now_s) for group in groups)
+            self._unschedulable.move_to_end(queued.key)
+        return sum(self._wake_group(group, now_s, for_words=True) for group in groups)
 
     def next_due_s(self, now_s: float) -> float | None:
         """When ``pop`` or ``flush`` may have something new to say without any event; None for never."""
@@ -294,13 +325,32 @@ class SchedulingQueue:
         due = []
         if self._errors:
             due.append(self._errors[0][0] + _WINDOW_S)
+        if self._with_news:
+            due.append(next(iter(self._with_news)).retell_at_s)
         if self._unschedulable:
             due.append(next(iter(self._unschedulable.values())).since_s + self._longest_wait_s)
         return min(due, default=None)
 
     # Inside
 
-    def _wake_group(self, group: _Group, now_s: float) -> int:
+    def _group(self, key: Hashable, plugins: frozenset[str], cls: PodClass, priority: int) -> _Group:
+        """The pods that fare alike, from now on known to be refused by these filters."""
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(key, plugins, cls, priority)
+        elif group.plugins != plugins:
+            self._take_from_index(group)
+            group.plugins = plugins
+        self._refused_by.setdefault(plugins, {})[key] = group
+        return group
+
+    def _take_from_index(self, group: _Group) -> None:
+        groups = self._refused_by[group.plugins]
+        del groups[group.key]
+        if not groups:
+            del self._refused_by[group.plugins]
+
+    def _wake_group(self, group: _Group, now_s: float, *, for_words: bool = False) -> int:
         """Try one for all of a group; returns whether there is one to try."""
         for key in self._held:
             if key in group.pods:
@@ -308,7 +358,7 @@ class SchedulingQueue:
         for queued in group.pods.values():
             if not queued.is_held:
                 self._wake(queued, now_s)
-                queued.leads = group
+                queued.leads, queued.leads_for_words = group, for_words
                 return 1
         return 0
 
@@ -316,7 +366,7 @@ class SchedulingQueue:
         """A pod that was tried for others brought something new: try the next of them."""
         group, queued.leads = queued.leads, None
         if group is not None and group.pods:
-            self._wake_group(group, now_s)
+            self._wake_group(group, now_s, for_words=queued.leads_for_words)
 
     def _activate(self, queued: QueuedPod) -> None:
         if is_gated(queued.pod):
@@ -364,10 +414,9 @@ class SchedulingQueue:
             assert group is not None, "a pod waits in a group"
             del group.pods[queued.key]
             if not group.pods:
-                groups = self._groups[group.plugins]
-                del groups[group.key]
-                if not groups:
-                    del self._groups[group.plugins]
+                del self._groups[group.key]
+                self._take_from_index(group)
+                self._with_news.pop(group, None)
         queued.place = place
         queued.ticket = 0
 

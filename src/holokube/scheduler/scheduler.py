@@ -256,7 +256,7 @@ class _Session:
     def _assume(self, queued: QueuedPod, decision: Bind) -> None:
         pod = queued.pod
         claims = plan_claims(self._state, decision.cls, decision.row) if decision.cls.claims else ClaimPlan()
-        self._observer.assume(pod, decision.row)
+        self._observer.assume(pod, decision.row, decision.cls)
         self._queue.assumed(queued, self._clock.monotonic())
         self._queue.nominations.remove(uid_of(pod))
         for will_be, is_ in (*claims.reserve, *claims.select):
@@ -269,10 +269,11 @@ class _Session:
 
     def _refuse(self, queued: QueuedPod, decision: Refuse) -> None:
         pod, nominate = queued.pod, decision.nominate
-        # A pod with a promise, or with victims, is in a place of its own; the others hear the same as their like.
+        # A pod with a promise, or with victims, is in a place of its own; the others fare as their like do.
         is_special = nominate or decision.victims or self._queue.nominations.node_for(uid_of(pod))
-        how = uid_of(pod) if is_special else (decision.message, pod["spec"].get("preemptionPolicy"))
-        self._queue.refused(queued, decision.plugins, decision.cls, self._clock.monotonic(), how=how)
+        how = ("uid", uid_of(pod)) if is_special else ("policy", pod["spec"].get("preemptionPolicy"))
+        now_s = self._clock.monotonic()
+        self._queue.refused(queued, decision.plugins, decision.cls, now_s, how=how, words=decision.message)
         if nominate is not None:
             self._queue.nominations.put(pod, nominate)
         self._say(queued, pod, UNSCHEDULABLE, decision.message, nominate)

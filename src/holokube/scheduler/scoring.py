@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class Scoring:
         )
         self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
         self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
+        self._plans: dict[Hashable, Any] = {}
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
         """One total per row. The same array of rows twice means that the same nodes are feasible."""
@@ -85,7 +86,10 @@ class Scoring:
         if not self._reuse:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
         totals = self._fill_totals(cls, pod)[rows] + self._kind_totals(cls, pod, rows)
-        return totals + total_scores(state, cls, pod, rows, self._of_pods, default_selector=selector)
+        totals += total_scores(
+            state, cls, pod, rows, self._of_pods, default_selector=selector, memory=self._plans
+        )
+        return totals
 
     def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
         state = self._state

@@ -73,7 +73,7 @@ class DaemonSetReconciler:
             self._eligibility.pop(key, None)
             self._kills.pop(key, None)
             return None
-        selector = LabelSelector.from_json(daemon_set["spec"].get("selector"))
+        selector = selector_of(daemon_set)
         if selector.is_empty:
             self._recorder.event(
                 daemon_set, WARNING, "SelectingAll",

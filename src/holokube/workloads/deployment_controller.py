@@ -8,7 +8,6 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
-from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
@@ -53,7 +52,7 @@ class DeploymentReconciler:
         deployment = self._deployments.by_key(key)
         if deployment is None:
             return None
-        selector = LabelSelector.from_json(deployment["spec"].get("selector"))
+        selector = selector_of(deployment)
         if selector.is_empty:
             self._recorder.event(
                 deployment, WARNING, "SelectingAll",

@@ -19,6 +19,7 @@ from holokube.client.resources import (
     STATEFUL_SETS,
     Resource,
 )
+from holokube.kube.conditions import get_condition
 from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
@@ -31,6 +32,7 @@ from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import disruption_decisions as decisions
 from holokube.workloads.disruption_decisions import BudgetError
 from holokube.workloads.ownership import controller_of, group_of
+from holokube.workloads.pod_indexes import pods_by_label, selected_pods
 from holokube.workloads.pod_status import is_pod_ready
 from holokube.workloads.status_writes import same_status
 
@@ -49,11 +51,14 @@ class Disruption:
         self._recorder = recorder
         self._discovery = Discovery(client)
         self._budgets = informers.get(POD_DISRUPTION_BUDGETS).lister
-        self._pods = informers.get(PODS).lister
+        self._pods = pods_by_label(informers).lister
         self._owners = {
             (resource.group, resource.kind): informers.get(resource).lister for resource in (*_SCALED, DEPLOYMENTS)
         }
         self._selectors: dict[str, tuple[int, LabelSelector]] = {}
+
+    def has_budgets(self, change: Change) -> bool:
+        return self._budgets.has_any(change.object["metadata"]["namespace"])
 
     def budgets_of(self, pod: JsonObject) -> list[str]:
         """The budgets that a pod counts for. Several are a mistake of the user, which is reported."""
@@ -105,7 +110,7 @@ class Disruption:
         self._selectors = {uid: known for uid, known in self._selectors.items() if uid in present}
 
     async def _sync(self, budget: JsonObject) -> Result | None:
-        pods = self._pods.list(budget["metadata"]["namespace"], selector=self._selector(budget))
+        pods = selected_pods(self._pods, budget["metadata"]["namespace"], self._selector(budget))
         if not pods:
             self._recorder.event(budget, NORMAL, "NoPods", "No matching pods found")
         scale = 0
@@ -248,8 +253,8 @@ def _scale_changed(change: Change) -> bool:
 
 
 def _claims_disruption(change: Change) -> bool:
-    conditions = ((change.new or {}).get("status") or {}).get("conditions") or ()
-    return any(c.get("type") == "DisruptionTarget" and c.get("status") == "True" for c in conditions)
+    condition = None if change.new is None else get_condition(change.new, "DisruptionTarget")
+    return condition is not None and condition.get("status") == "True"
 
 
 def build(
@@ -266,7 +271,9 @@ def build(
         clock, NAME, disruption.reconcile,
         sources=[
             InformerSource(informers.get(POD_DISRUPTION_BUDGETS), enqueue_self),
-            InformerSource(informers.get(PODS), disruption.budgets_of, predicates=[_may_count]),
+            InformerSource(
+                informers.get(PODS), disruption.budgets_of, predicates=[disruption.has_budgets, _may_count]
+            ),
             *(
                 InformerSource(informers.get(r), disruption.budgets_of_owner, predicates=[_scale_changed])
                 for r in scaled

@@ -19,6 +19,7 @@ from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import Change, InformerSource, enqueue_self
 from holokube.workloads import endpoint_decisions as decisions
+from holokube.workloads.pod_indexes import pods_by_label, selected_pods
 from holokube.workloads.pod_status import is_pod_ready, is_terminated, is_terminating
 from holokube.workloads.service_account_controller import is_terminating as is_namespace_terminating
 from holokube.workloads.slice_writes import SliceWrites
@@ -28,6 +29,8 @@ SLICE_NAME: Final = "endpoint-slice-controller"
 ENDPOINTS_NAME: Final = "endpoint-controller"
 WORKERS: Final = 5
 SERVICE_INDEX: Final = "service"
+SELECTED_LABEL_INDEX: Final = "selected label"
+ANYTHING: Final = ""
 
 
 def by_service(endpoint_slice: JsonObject) -> list[str]:
@@ -39,18 +42,40 @@ def by_service(endpoint_slice: JsonObject) -> list[str]:
     return [f"{meta['namespace']}/{name}"] if name and ours else []
 
 
+def by_selected_label(service: JsonObject) -> list[str]:
+    """Lists a service that has endpoints under one of the labels that its pods must have, if there is any, and
+    under ``ANYTHING``."""
+    if not decisions.has_endpoints(service):
+        return []
+    space, selector = service["metadata"]["namespace"], service["spec"]["selector"]
+    return [_label_value(space, *min(selector.items())) if selector else space, ANYTHING]
+
+
+def _label_value(space: str, key: str, value: str) -> str:
+    return f"{space}/{key}={value}"
+
+
 class ServicesOfPods:
     """Finds the services that select a pod."""
 
     def __init__(self, informers: InformerSet) -> None:
-        self._services = informers.get(SERVICES).lister
+        self._services = informers.indexed(SERVICES, SELECTED_LABEL_INDEX, by_selected_label).lister
 
     def __call__(self, pod: JsonObject) -> list[str]:
-        labels = pod["metadata"].get("labels") or {}
-        return [
-            object_key(service) for service in self._services.list(pod["metadata"]["namespace"])
-            if decisions.has_endpoints(service) and selects(service, labels)
-        ]  # fmt: skip
+        found = self._services.by_index
+        space, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
+        services = found(SELECTED_LABEL_INDEX, space)
+        for key, value in labels.items():
+            services += found(SELECTED_LABEL_INDEX, _label_value(space, key, value))
+        return [object_key(service) for service in services if selects(service, labels)]
+
+    def has_any(self, change: Change) -> bool:
+        """Whether a service selects the pod as it is, or as it was. Most clusters have far more pods than services."""
+        if not self._services.has_indexed(SELECTED_LABEL_INDEX, ANYTHING):
+            return False
+        return bool(
+            (change.new is not None and self(change.new)) or (change.old is not None and self(change.old))
+        )
 
 
 def selects(service: JsonObject, labels: JsonObject) -> bool:
@@ -63,7 +88,7 @@ class EndpointSlices:
     def __init__(self, client: Client, informers: InformerSet, recorder: EventRecorder) -> None:
         self._recorder = recorder
         self._services = informers.get(SERVICES).lister
-        self._pods = informers.get(PODS).lister
+        self._pods = pods_by_label(informers).lister
         self._nodes = informers.get(NODES).lister
         slices = informers.indexed(ENDPOINT_SLICES, SERVICE_INDEX, by_service).lister
         self._writes = SliceWrites(client, slices, SERVICE_INDEX)
@@ -79,7 +104,7 @@ class EndpointSlices:
         if not decisions.has_endpoints(service):
             return None
         selector = LabelSelector.from_labels(service["spec"]["selector"])
-        pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
+        pods = selected_pods(self._pods, service["metadata"]["namespace"], selector)
         names = {str(pod["spec"].get("nodeName") or "") for pod in pods}
         nodes = {name: node for name in names if (node := self._nodes.by_key(name)) is not None}
         changes = decisions.slice_changes(service, pods, nodes, self._writes.present(key))
@@ -112,7 +137,7 @@ class EndpointsObjects:
         self._client = client
         self._recorder = recorder
         self._services = informers.get(SERVICES).lister
-        self._pods = informers.get(PODS).lister
+        self._pods = pods_by_label(informers).lister
         self._endpoints = informers.get(ENDPOINTS).lister
         self._trigger_times = TriggerTimes()
 
@@ -125,7 +150,7 @@ class EndpointsObjects:
         if not decisions.has_endpoints(service):
             return
         selector = LabelSelector.from_labels(service["spec"]["selector"])
-        pods = self._pods.list(service["metadata"]["namespace"], selector=selector)
+        pods = selected_pods(self._pods, service["metadata"]["namespace"], selector)
         changed_at = self._trigger_times.look(service, pods)
         wanted = decisions.wanted_endpoints(service, pods, found)
         if wanted is None:
@@ -180,11 +205,12 @@ def build(
 ) -> Controller[str]:
     """The controller of EndpointSlices."""
     slices = EndpointSlices(client, informers, recorder)
+    services = ServicesOfPods(informers)
     return Controller(
         clock, SLICE_NAME, slices.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), ServicesOfPods(informers), predicates=[_pod_counts]),
+            InformerSource(informers.get(PODS), services, predicates=[services.has_any, _pod_counts]),
             InformerSource(informers.get(ENDPOINT_SLICES), by_service),
         ],
     )  # fmt: skip
@@ -199,11 +225,12 @@ def build_endpoints(
 ) -> Controller[str]:
     """The controller of Endpoints."""
     endpoints = EndpointsObjects(client, informers, recorder)
+    services = ServicesOfPods(informers)
     return Controller(
         clock, ENDPOINTS_NAME, endpoints.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), ServicesOfPods(informers), predicates=[_pod_counts]),
+            InformerSource(informers.get(PODS), services, predicates=[services.has_any, _pod_counts]),
             InformerSource(informers.get(ENDPOINTS), enqueue_self),
         ],
     )  # fmt: skip

@@ -91,8 +91,8 @@ class EphemeralVolumes:
 
 
 def _has_ephemeral_volumes(change: Change) -> bool:
-    pod = change.new
-    return pod is not None and any(volume.get("ephemeral") for volume in pod["spec"].get("volumes") or ())
+    volumes = () if change.new is None else change.new["spec"].get("volumes") or ()
+    return bool(volumes) and any(volume.get("ephemeral") for volume in volumes)
 
 
 def build(

@@ -225,7 +225,8 @@ class GarbageCollector:
             self._log.warning("Not everything could be read in time, collecting without it", missing=missing)
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        self._apply(self.graph.observe(old, new))
+        if not self.graph.is_as_before(old, new):
+            self._apply(self.graph.observe(old, new))
 
     def _apply(self, effects: Effects) -> None:
         for uid in effects.to_orphan:

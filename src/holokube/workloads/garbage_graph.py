@@ -125,6 +125,19 @@ class OwnershipGraph:
     def get(self, uid: str) -> Node | None:
         return self._nodes.get(uid)
 
+    def is_as_before(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+        """Whether a change is none to this graph; most are not, and this is quick."""
+        if old is None or new is None:
+            return False
+        was, is_ = old["metadata"], new["metadata"]
+        node = self._nodes.get(is_.get("uid") or "")
+        return (
+            node is not None and not node.virtual
+            and was.get("ownerReferences") == is_.get("ownerReferences")
+            and was.get("deletionTimestamp") == is_.get("deletionTimestamp")
+            and was.get("finalizers") == is_.get("finalizers")
+        )  # fmt: skip
+
     def observe(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Effects:
         """Takes over one change as an informer tells it."""
         effects = Effects()

@@ -23,11 +23,12 @@ from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.sources import CacheSource, InformerSource, enqueue_self
 from holokube.workloads import hpa_decisions as decisions
 from holokube.workloads.hpa_decisions import DEFAULT_SETTINGS, Plan, Reading, Settings, Target
 from holokube.workloads.hpa_limits import History
 from holokube.workloads.hpa_metrics import MetricsReader
+from holokube.workloads.pod_indexes import pods_by_label, selected_pods
 from holokube.workloads.status_writes import same_status
 
 NAME: Final = "horizontal-pod-autoscaler"
@@ -59,7 +60,7 @@ class Autoscalers:
         self._discovery = Discovery(client)
         self._reader = MetricsReader(client, self._discovery)
         self._autoscalers = informers.get(HORIZONTAL_POD_AUTOSCALERS).lister
-        self._pods = informers.get(PODS).lister
+        self._pods = pods_by_label(informers).lister
         self._due_s: dict[str, float] = {}
         self._histories: dict[str, History] = {}
         self._selectors: dict[str, LabelSelector] = {}
@@ -144,7 +145,7 @@ class Autoscalers:
         readings: list[Reading] = [
             await self._reader.read(spec, namespace, selector) for spec in hpa["spec"].get("metrics") or ()
         ]
-        pods = self._pods.list(namespace, selector=selector)
+        pods = selected_pods(self._pods, namespace, selector)
         return decisions.plan(hpa, target, readings, pods, history, self._clock.now(), self._settings)
 
     def _selector(self, key: str, text: str, start: Plan) -> LabelSelector | Plan:
@@ -162,7 +163,7 @@ class Autoscalers:
             return decisions.selector_trouble(start, "InvalidSelector", "InvalidSelector", message, message, now)
         self._selectors[key] = selector
         namespace = key.partition("/")[0]
-        labels = [pod["metadata"].get("labels") or {} for pod in self._pods.list(namespace, selector=selector)]
+        labels = [pod["metadata"].get("labels") or {} for pod in selected_pods(self._pods, namespace, selector)]
         rivals = [
             other for other, theirs in self._selectors.items()
             if other.partition("/")[0] == namespace and any(theirs.matches(each) for each in labels)
@@ -225,6 +226,6 @@ def build(
         sources=[
             InformerSource(informers.get(HORIZONTAL_POD_AUTOSCALERS), enqueue_self),
             # Pods start nothing; but without them nothing can be decided.
-            InformerSource(informers.get(PODS), enqueue_self, predicates=[lambda _change: False]),
+            CacheSource(informers.get(PODS)),
         ],
     )  # fmt: skip

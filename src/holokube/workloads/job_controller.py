@@ -13,7 +13,6 @@ from holokube.client.client import Client, PatchType
 from holokube.client.resources import JOBS, PODS
 from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.errors import NotFound
-from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
@@ -123,7 +122,7 @@ class JobReconciler:
             *self._pods.by_index(CONTROLLER_INDEX, meta["uid"]),
             *self._pods.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
         ]
-        selector = LabelSelector.from_json(job["spec"].get("selector"))
+        selector = selector_of(job)
         pods = await claim(
             self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
         )

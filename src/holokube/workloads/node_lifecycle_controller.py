@@ -20,6 +20,7 @@ from holokube.client.client import Client, PatchType
 from holokube.client.informer import EventType
 from holokube.client.resources import LEASES, NODES, PODS
 from holokube.kube.errors import NotFound
+from holokube.kube.heartbeats import is_continuous
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
@@ -36,7 +37,13 @@ LEASE_NAMESPACE: Final = "kube-node-lease"
 MONITOR_PERIOD_S: Final = 5.0
 """``--node-monitor-period``."""
 EVICTION_PERIOD_S: Final = 0.1
+SILENT_INDEX: Final = "silent"
+SILENT: Final = "silent"
 WORKERS: Final = 8
+
+
+def _silent(node: JsonObject) -> tuple[str, ...]:
+    return (SILENT,) if decisions.readiness(node) == "Unknown" else ()
 
 
 class NodeLifecycle:
@@ -50,7 +57,7 @@ class NodeLifecycle:
         self._clock = clock
         self._client = client
         self._recorder = recorder
-        self._node_informer = informers.get(NODES)
+        self._node_informer = informers.indexed(NODES, SILENT_INDEX, _silent)
         self._lease_informer = informers.get(LEASES)
         self._nodes = self._node_informer.lister
         self._leases = self._lease_informer.lister
@@ -91,12 +98,23 @@ class NodeLifecycle:
 
     # Signs of life
 
-    def _on_lease(self, _type: EventType, _old: JsonObject | None, new: JsonObject | None) -> None:
+    def _on_lease(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None or new["metadata"].get("namespace") != LEASE_NAMESPACE:
             return
-        health = self._health.get(new["metadata"]["name"])
-        if health is not None:
+        name = new["metadata"]["name"]
+        health = self._health.get(name)
+        if health is None:
+            return
+        if is_continuous(old) and not is_continuous(new):
+            # Nobody has been counting until now; the last sign of life is the one that is told.
+            health.end_continuous(new, self._clock.now())
+            self._controller.enqueue(name)
+        else:
             health.see_lease(new, self._clock.now())
+
+    def _beats(self, name: str) -> bool:
+        """Whether the node gives signs of life all the time, which need no watching."""
+        return is_continuous(self._leases.get(name, LEASE_NAMESPACE))
 
     async def _monitor(self) -> None:
         """Has those looked at who would be silent by now, unless they gave a sign of life meanwhile."""
@@ -112,7 +130,7 @@ class NodeLifecycle:
             while self._deadlines and self._deadlines[0][0] < now:
                 _, name = heapq.heappop(self._deadlines)
                 health = self._health.get(name)
-                if health is None:
+                if health is None or self._beats(name):
                     self._watched.discard(name)
                 elif (silent_from := decisions.silent_from(health)) >= now:
                     heapq.heappush(self._deadlines, (silent_from, name))
@@ -136,6 +154,8 @@ class NodeLifecycle:
                 self._wake.set()
 
     def _concerns_silent(self, pod: JsonObject) -> bool:
+        if not self._nodes.has_indexed(SILENT_INDEX, SILENT):
+            return False
         node = self._nodes.get((pod.get("spec") or {}).get("nodeName") or "")
         return node is not None and decisions.readiness(node) == "Unknown"
 
@@ -152,7 +172,9 @@ class NodeLifecycle:
         lease = self._leases.get(name, LEASE_NAMESPACE)
         if lease is not None:
             health.see_lease(lease, now)
-        if now > decisions.silent_from(health):
+        if is_continuous(lease):
+            health.probed_at = now
+        elif now > decisions.silent_from(health):
             node = await self._silence(node, now)
         else:
             self._watch_health(name, health)

@@ -77,6 +77,12 @@ class Health:
             self.renewed_at = renewed_at
             self.probed_at = now
 
+    def end_continuous(self, lease: Mapping[str, Any], now: datetime) -> None:
+        """A heartbeat that was told once has ended: at the time that its lease tells."""
+        text = (lease.get("spec") or {}).get("renewTime")
+        self.renewed_at = parse_micro_time(text) if text else now
+        self.probed_at = min(self.renewed_at, now)
+
 
 def see_node(health: Health | None, node: Mapping[str, Any], now: datetime) -> Health:
     """The health after a look at the node's conditions."""

@@ -19,10 +19,13 @@ CONTROLLER_INDEX = "controller"
 
 
 def controller_of(obj: Mapping[str, Any]) -> JsonObject | None:
-    """The owner reference that controls the object."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            return dict(reference)
+    """The owner reference that controls the object; not a copy."""
+    references = obj["metadata"].get("ownerReferences")
+    if references:
+        reference: JsonObject
+        for reference in references:
+            if reference.get("controller"):
+                return reference
     return None
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from holokube.client.cache import Lister
 from holokube.client.informer import Informer
 from holokube.client.resources import PODS
+from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
@@ -15,6 +17,31 @@ ENDING_INDEX: Final = "ending"
 TERMINATED: Final = "terminated"
 TERMINATING: Final = "terminating"
 """Pods whose containers are over, and pods that are being deleted: the few that a cleaner looks at."""
+LABEL_INDEX: Final = "label"
+"""Pods by each of their labels."""
+
+
+def by_label(pod: JsonObject) -> list[str]:
+    meta = pod["metadata"]
+    space = meta.get("namespace") or ""
+    return [_labelled(space, key, value) for key, value in (meta.get("labels") or {}).items()]
+
+
+def _labelled(space: str, key: str, value: str) -> str:
+    return f"{space}/{key}={value}"
+
+
+def selected_pods(pods: Lister, namespace: str, selector: LabelSelector) -> list[JsonObject]:
+    """The pods of a namespace that a selector matches, of a lister with the index by label.
+
+    Where the selector demands a label, only the pods that have it are looked at.
+    """
+    for requirement in selector.requirements:
+        value = selector.required_value(requirement.key)
+        if value is not None and not selector.matches_nothing:
+            found = pods.by_index(LABEL_INDEX, _labelled(namespace, requirement.key, value))
+            return [pod for pod in found if selector.matches(pod["metadata"].get("labels") or {})]
+    return pods.list(namespace, selector=selector)
 
 
 def by_node(pod: JsonObject) -> tuple[str, ...]:
@@ -32,6 +59,10 @@ def by_ending(pod: JsonObject) -> tuple[str, ...]:
 
 def pods_by_node(informers: InformerSet) -> Informer:
     return informers.indexed(PODS, NODE_INDEX, by_node)
+
+
+def pods_by_label(informers: InformerSet) -> Informer:
+    return informers.indexed(PODS, LABEL_INDEX, by_label)
 
 
 def pods_by_ending(informers: InformerSet) -> Informer:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+
+import orjson
 
 from holokube.client.cache import object_key
-from holokube.client.informer import Informer
+from holokube.client.informer import EventType, Informer
 from holokube.client.resources import Resource
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
@@ -15,7 +18,13 @@ from holokube.workloads.ownership import controller_of, group_of
 
 def selector_of(owner: JsonObject) -> LabelSelector:
     """What a workload's own ``spec.selector`` selects."""
-    return LabelSelector.from_json(owner["spec"].get("selector"))
+    return _selector(orjson.dumps(owner["spec"].get("selector")))
+
+
+# An owner is looked at again for each change of each of its pods, and its selector is always the same.
+@lru_cache(maxsize=16_384)
+def _selector(text: bytes) -> LabelSelector:
+    return LabelSelector.from_json(orjson.loads(text))
 
 
 class PodOwnerSource(InformerSource[str]):
@@ -36,15 +45,30 @@ class PodOwnerSource(InformerSource[str]):
         self._owners = owners
         self._selector_of = selector_of
 
+    def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        # Each pod's every change comes by here for each kind of owner, and nearly all are of another kind.
+        if old is not None and new is not None:
+            meta = new["metadata"]
+            owners = meta.get("ownerReferences")
+            if owners and owners == old["metadata"].get("ownerReferences"):
+                reference = controller_of(new)
+                if reference is not None:
+                    if self._is_ours(reference) and self._enqueue is not None:
+                        self._enqueue(f"{meta['namespace']}/{reference['name']}")
+                    return
+        super()._on_event(type, old, new)
+
+    def _is_ours(self, reference: JsonObject) -> bool:
+        return (
+            reference.get("kind") == self._resource.kind
+            and group_of(reference.get("apiVersion") or "") == self._resource.group
+        )
+
     def _owners_of(self, child: JsonObject) -> list[str]:
         space = child["metadata"]["namespace"]
         reference = controller_of(child)
         if reference is not None:
-            ours = (
-                reference.get("kind") == self._resource.kind
-                and group_of(reference.get("apiVersion") or "") == self._resource.group
-            )
-            return [f"{space}/{reference['name']}"] if ours else []
+            return [f"{space}/{reference['name']}"] if self._is_ours(reference) else []
         if child["metadata"].get("deletionTimestamp"):
             return []
         labels = child["metadata"].get("labels") or {}

@@ -53,6 +53,9 @@ class Quotas:
         self._discovery = Discovery(client)
         self._quotas = informers.get(RESOURCE_QUOTAS).lister
 
+    def has_quotas(self, change: Change) -> bool:
+        return self._quotas.has_any(change.object["metadata"]["namespace"])
+
     def quotas_of(self, obj: JsonObject) -> list[str]:
         return [object_key(quota) for quota in self._quotas.list(obj["metadata"]["namespace"])]
 
@@ -118,6 +121,9 @@ def build(
         clock, NAME, quotas.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(RESOURCE_QUOTAS), enqueue_self, predicates=[_is_unsettled]),
-            *(InformerSource(informers.get(r), quotas.quotas_of, predicates=[_frees]) for r in watched),
+            *(
+                InformerSource(informers.get(r), quotas.quotas_of, predicates=[quotas.has_quotas, _frees])
+                for r in watched
+            ),
         ],
     )  # fmt: skip

@@ -21,14 +21,21 @@ from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.expectations import RECHECK_S, Expectations
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl, pod_from_template
-from holokube.workloads.pod_sources import PodOwnerSource
+from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import (
     is_active,
     is_terminated,
     is_terminating,
     next_availability_s,
 )
-from holokube.workloads.replica_set_decisions import decide_replicas, decide_status, replicas_of
+from holokube.workloads.replica_set_decisions import (
+    call_roll,
+    decide_replicas,
+    decide_status,
+    replicas_of,
+    roll_of,
+    template_labels_of,
+)
 from holokube.workloads.status_writes import write_status
 
 WORKERS = 5
@@ -44,16 +51,12 @@ class ReplicaKind:
     counts_terminating: bool
 
 
-def _label_selector(obj: JsonObject) -> LabelSelector:
-    return LabelSelector.from_json(obj["spec"].get("selector"))
-
-
 def _plain_selector(obj: JsonObject) -> LabelSelector:
     labels = obj["spec"].get("selector")
     return LabelSelector.from_labels(labels) if labels else LabelSelector.nothing()
 
 
-REPLICA_SET = ReplicaKind(REPLICA_SETS, "replicaset-controller", _label_selector, True)
+REPLICA_SET = ReplicaKind(REPLICA_SETS, "replicaset-controller", selector_of, True)
 REPLICATION_CONTROLLER = ReplicaKind(
     REPLICATION_CONTROLLERS, "replication-controller", _plain_selector, False
 )
@@ -83,21 +86,25 @@ class ReplicaSetReconciler:
         selector = self._kind.selector_of(owner)
         mine = self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
         orphans = self._pods.by_index(CONTROLLER_INDEX, orphans_of(owner["metadata"]["namespace"]))
-        candidates = [pod for pod in (*mine, *orphans) if is_active(pod)]
-        active = await claim(self._client, self._kind.resource, owner, PODS, selector, candidates)
+        labels = template_labels_of(owner)
+        roll = None if orphans else call_roll(mine, selector, labels)
+        if roll is None:
+            candidates = [pod for pod in (*mine, *orphans) if is_active(pod)]
+            claimed = await claim(self._client, self._kind.resource, owner, PODS, selector, candidates)
+            terminating = [
+                pod for pod in mine
+                if is_terminating(pod) and not is_terminated(pod)
+                and selector.matches(pod["metadata"].get("labels") or {})
+            ]  # fmt: skip
+            roll = roll_of(claimed, len(terminating), labels)
+        active = roll.active
         failure: HolokubeError | None = None
         if settled and not owner["metadata"].get("deletionTimestamp"):
             failure = await self._manage(key, owner, active)
         now = self._clock.now()
-        terminating = [
-            pod for pod in mine
-            if is_terminating(pod) and not is_terminated(pod)
-            and selector.matches(pod["metadata"].get("labels") or {})
-        ]  # fmt: skip
         status = decide_status(
-            owner, active, len(terminating) if self._kind.counts_terminating else None,
-            str(failure) if failure else "", now,
-        )  # fmt: skip
+            owner, roll, str(failure) if failure else "", now, counts_terminating=self._kind.counts_terminating
+        )
         await write_status(self._client, self._kind.resource, owner, status)
         if failure is not None:
             raise failure

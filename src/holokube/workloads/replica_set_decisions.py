@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from holokube.kube.conditions import conditions_of, find_condition, remove_condition
+from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.workloads.pod_control import BURST_PODS
 from holokube.workloads.pod_status import deletion_order, is_available, is_pod_ready
+
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,62 @@ def decide_replicas(
     return ReplicaChanges(delete=deletion_order(active, related, now)[:surplus])
 
 
+@dataclass(slots=True)
+class Roll:
+    """The pods of an owner, looked at once."""
+
+    active: list[JsonObject] = field(default_factory=list)
+    ready: list[JsonObject] = field(default_factory=list)
+    labelled: int = 0
+    """How many active ones have all labels of the template."""
+    terminating: int = 0
+
+
+def call_roll(pods: Iterable[JsonObject], selector: LabelSelector, template_labels: Mapping[str, str]) -> Roll | None:
+    """Counts the pods that an owner controls; None if its selector does not match one of them.
+
+    Each pod's every change makes its owner look at all of them, hence one pass, and no more than is needed.
+    """
+    roll = Roll()
+    known: Mapping[str, str] | None = None
+    has_labels = False
+    for pod in pods:
+        meta, status = pod["metadata"], pod.get("status") or _EMPTY
+        labels = meta.get("labels") or _EMPTY
+        if labels != known:
+            # Pods of one template have the same labels: one of them is asked for all.
+            if not selector.matches(labels):
+                return None
+            known, has_labels = labels, _has_labels(pod, template_labels)
+        if status.get("phase") in ("Succeeded", "Failed"):
+            continue
+        if meta.get("deletionTimestamp"):
+            roll.terminating += 1
+            continue
+        roll.active.append(pod)
+        roll.labelled += has_labels
+        for condition in status.get("conditions") or ():
+            if condition.get("type") == "Ready":
+                if condition.get("status") == "True":
+                    roll.ready.append(pod)
+                break
+    return roll
+
+
+def roll_of(
+    active: Sequence[JsonObject], terminating: int, template_labels: Mapping[str, str]
+) -> Roll:
+    """The same for pods that are known to be the owner's."""
+    ready = [pod for pod in active if is_pod_ready(pod)]
+    return Roll(list(active), ready, sum(_has_labels(pod, template_labels) for pod in active), terminating)
+
+
+def template_labels_of(owner: JsonObject) -> Mapping[str, str]:
+    """The labels that an owner gives its pods."""
+    template = owner["spec"].get("template") or _EMPTY
+    return (template.get("metadata") or _EMPTY).get("labels") or _EMPTY
+
+
 def replicas_of(obj: JsonObject) -> int:
     """The wanted number; the API's default where a server leaves it out."""
     replicas = obj["spec"].get("replicas")
@@ -44,28 +103,22 @@ def replicas_of(obj: JsonObject) -> int:
 
 
 def decide_status(
-    owner: JsonObject,
-    active: Sequence[JsonObject],
-    terminating: int | None,
-    failure: str,
-    now: datetime,
+    owner: JsonObject, roll: Roll, failure: str, now: datetime, *, counts_terminating: bool
 ) -> JsonObject:
-    """The new status. ``terminating`` is None for kinds that do not report it; ``failure`` is empty if none."""
-    spec = owner["spec"]
-    min_ready_s = int(spec.get("minReadySeconds") or 0)
-    wanted_labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    ready = [pod for pod in active if is_pod_ready(pod)]
+    """The new status; not all kinds report who is on the way out. ``failure`` is empty if there is none."""
+    min_ready_s = int(owner["spec"].get("minReadySeconds") or 0)
+    available = sum(is_available(pod, min_ready_s, now) for pod in roll.ready) if min_ready_s else len(roll.ready)
     counts = {
-        "fullyLabeledReplicas": sum(_has_labels(pod, wanted_labels) for pod in active),
-        "readyReplicas": len(ready),
-        "availableReplicas": sum(is_available(pod, min_ready_s, now) for pod in ready),
+        "fullyLabeledReplicas": roll.labelled,
+        "readyReplicas": len(roll.ready),
+        "availableReplicas": available,
         "observedGeneration": int(owner["metadata"].get("generation") or 0),
     }
-    status: JsonObject = {"replicas": len(active)}
+    status: JsonObject = {"replicas": len(roll.active)}
     status.update({name: count for name, count in counts.items() if count})
-    if terminating is not None:
-        status["terminatingReplicas"] = terminating
-    conditions = _conditions(owner, len(active), failure, now)
+    if counts_terminating:
+        status["terminatingReplicas"] = roll.terminating
+    conditions = _conditions(owner, len(roll.active), failure, now)
     if conditions:
         status["conditions"] = conditions
     return status
@@ -86,6 +139,6 @@ def _conditions(owner: JsonObject, active: int, failure: str, now: datetime) -> 
     return [*conditions, condition]
 
 
-def _has_labels(pod: JsonObject, wanted: dict[str, Any]) -> bool:
+def _has_labels(pod: JsonObject, wanted: Mapping[str, str]) -> bool:
     labels = pod["metadata"].get("labels") or {}
     return all(labels.get(key) == value for key, value in wanted.items())

@@ -65,7 +65,7 @@ class StatefulSetReconciler:
         if stateful_set is None:
             self._expectations.forget(key)
             return None
-        selector = LabelSelector.from_json(stateful_set["spec"].get("selector"))
+        selector = selector_of(stateful_set)
         if selector.is_empty:
             return None
         if not self._expectations.met(key):

@@ -220,9 +220,12 @@ def bound_status(claim: Mapping[str, Any], volume: Mapping[str, Any]) -> JsonObj
 
 def claims_of(pod: Mapping[str, Any]) -> list[str]:
     """Keys of the claims that a pod uses, its own generic ephemeral ones too."""
+    volumes = (pod.get("spec") or {}).get("volumes")
+    if not volumes:
+        return []
     meta = pod["metadata"]
     names = []
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
+    for volume in volumes:
         if volume.get("persistentVolumeClaim"):
             names.append(volume["persistentVolumeClaim"]["claimName"])
         elif volume.get("ephemeral"):

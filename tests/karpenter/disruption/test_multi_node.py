@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.karpenter.disruption.memory import Mark, Memory
@@ -44,6 +44,7 @@ def compute(nodes: list[Any], answer: Any, memory: Memory = NO_MEMORY, **more: A
     return MultiNodeConsolidation().compute(view(nodes, simulator=simulator, **more), memory), simulator
 
 
+@settings(deadline=None)
 @given(count=st.integers(2, 130), limit=st.integers(0, 130))
 def test_the_longest_row_that_can_go_is_found(count: int, limit: int) -> None:
     outcome, _ = compute(row(count), up_to(limit))

@@ -110,7 +110,7 @@ def commands_of(view: DisruptionView) -> list[Command]:
     return [command for command in found if command is not None]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), spot_to_spot=st.booleans())
 def test_blockers_stand_budgets_hold_and_nothing_gets_dearer(seed: int, spot_to_spot: bool) -> None:
     cluster, pdbs = cluster_of(seed)
@@ -190,7 +190,7 @@ def _assert_every_pod_has_a_place(command: Command) -> None:
         assert {pod["metadata"]["name"] for pod in candidate.movable_pods} <= names
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_simulating_by_taking_back_gives_what_simulating_anew_gives(seed: int) -> None:
     cluster, pdbs = cluster_of(seed)

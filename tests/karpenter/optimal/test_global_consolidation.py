@@ -10,7 +10,7 @@ from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.multi_node import MultiNodeConsolidation
 from holokube.karpenter.disruption.types import Candidate
 from holokube.karpenter.disruption.view import DisruptionView
-from holokube.karpenter.optimal.global_consolidation import GlobalMove, consolidate_globally
+from holokube.karpenter.optimal.global_consolidation import GlobalMove, MoveLimits, consolidate_globally
 from holokube.karpenter.scheduling.problem import CONSOLIDATION_OPTIONS, Problem, pod_key
 from holokube.karpenter.scheduling.simulation import Simulation
 from tests.karpenter.checker_inputs import check_placements
@@ -20,8 +20,10 @@ from tests.karpenter.disruption.real import problem_of, real_view
 METHOD = MultiNodeConsolidation()
 
 
-def checked(problem: Problem, candidates: list[Candidate], budgets: dict[str, int], **more: bool) -> GlobalMove:
-    move = consolidate_globally(problem, candidates, budgets, rounds=60, **more)
+def checked(
+    problem: Problem, candidates: list[Candidate], budgets: dict[str, int], *, spot_to_spot: bool = False
+) -> GlobalMove:
+    move = consolidate_globally(problem, candidates, budgets, limits=MoveLimits(rounds=60), spot_to_spot=spot_to_spot)
     gone = set(move.removed)
     pods = [pod for candidate in candidates if candidate.name in gone for pod in candidate.movable_pods]
     nodes = [replace(node, is_marked=True) if node.name in gone else node for node in problem.state_nodes]

@@ -198,3 +198,19 @@ def test_a_silent_node_whose_claim_is_deleted_goes_without_a_drain() -> None:
             assert await here.until(is_gone, within_s=30) <= 5
 
     play(scenario)
+
+
+def test_a_machine_with_a_hostname_of_another_kind_stays_as_long_as_its_claim_does() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(), workload("web", 1)) as here:
+            await here.until_running(1)
+            (node,) = await here.nodes()
+            name = node["metadata"]["name"]
+            changed = {"metadata": {"labels": {"kubernetes.io/hostname": "rack-7"}}}
+            await cluster.client.patch(NODES, name, changed)
+            await cluster.clock.sleep(60)
+            assert [one["metadata"]["name"] for one in await here.nodes()] == [name]
+            assert await here.running_pods() == 1
+            await here.assert_nothing_leaked()
+
+    play(scenario)

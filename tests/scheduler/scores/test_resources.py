@@ -60,6 +60,20 @@ def test_extended_resources_count_if_the_profile_says_so() -> None:
     assert points(state, make_pod(), FIT, profile) == {"a": 0, "b": 0}
 
 
+def test_the_fuller_node_is_better_if_the_profile_packs() -> None:
+    there = make_pod("p", requests={"cpu": "2", "memory": "4Gi"}, node="a")
+    state = state_of(make_node("a"), make_node("b"), make_node("c", memory="0"), pods=(there,))
+    pod = make_pod(requests={"cpu": "1", "memory": "2Gi"})
+    assert points(state, pod, FIT, ScoreProfile(fit_strategy="MostAllocated")) == {"a": 75, "b": 25, "c": 25}
+
+
+def test_a_node_cannot_be_fuller_than_full() -> None:
+    there = make_pod("p", requests={"cpu": "6", "memory": "4Gi"}, node="a")
+    state = state_of(make_node("a"), pods=(there,))
+    pod = make_pod(requests={"cpu": "1", "memory": "2Gi"})
+    assert points(state, pod, FIT, ScoreProfile(fit_strategy="MostAllocated")) == {"a": (100 + 75) // 2}
+
+
 def test_evening_out_is_good_and_tilting_is_bad() -> None:
     there = (
         make_pod("p1", requests={"cpu": "2"}, node="a"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.base.rng import Rng
@@ -21,8 +20,7 @@ class Lookup(Protocol):
     def objects(self, group: str, plural: str, namespace: str = "") -> Sequence[JsonObject]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class WriteContext:
+class WriteContext(NamedTuple):
     """What a kind may use while an object is being written."""
 
     now: datetime
@@ -59,6 +57,10 @@ class Kind:
     """Finalizers need no domain (custom resources, where it is only a warning)."""
     returns_deleted_object: ClassVar[bool] = False
     """The answer to a delete is the object that was deleted, not a Status."""
+    is_made_in_numbers: ClassVar[bool] = False
+    """Objects of this kind often differ in nothing but their names, so that it pays to remember what became of one."""
+    status_stands_alone: ClassVar[bool] = False
+    """``default_beside_spec`` can be used where only the status of an object is written."""
     is_graceful: ClassVar[bool] = False
     """Deleted objects may linger for a grace period (pods)."""
     cascades_by_default: ClassVar[str] = "Background"
@@ -74,6 +76,10 @@ class Kind:
 
     def default(self, obj: JsonObject) -> None:
         """Fill in what the user left out. Must change nothing when called a second time."""
+
+    def default_beside_spec(self, obj: JsonObject) -> None:
+        """As ``default``, for an object whose spec is stored, and must neither change nor be changed."""
+        raise NotImplementedError(f"{type(self).__name__}: the status does not stand alone")
 
     def prepare_create(self, new: JsonObject, context: WriteContext) -> None:
         """Set what the server owns (status, allocated addresses)."""
@@ -105,6 +111,19 @@ class Kind:
     def warnings(self, new: JsonObject, old: JsonObject | None) -> list[str]:
         """Texts that ``kubectl`` shows as ``Warning:``."""
         return []
+
+    def name_warnings(self, new: JsonObject) -> list[str]:
+        """Those warnings about a new object that its name alone calls for, besides ``warnings_besides_name``."""
+        return []
+
+    def warnings_besides_name(self, new: JsonObject) -> list[str]:
+        """All other warnings about a new object of a kind that is made in numbers."""
+        return []
+
+    def repeat_key(self, new: JsonObject) -> bytes | None:
+        """Of an object that admission let in: everything besides its name that decides what ``prepare_create``
+        makes of it and whether it is valid; None if that cannot be said."""
+        return None
 
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         """Values of ``field_labels`` for one object, metadata.name and metadata.namespace left out."""

@@ -46,7 +46,8 @@ class GoShape:
     def apply(self, obj: JsonObject) -> None:
         """Give a decoded object, in place, the form in which the real server would write it."""
         actions = self._actions
-        for key, value in [*obj.items()]:
+        dropped: list[str] = []
+        for key, value in obj.items():
             action = actions.get(key)
             if action is None or value is None:
                 continue
@@ -54,7 +55,7 @@ class GoShape:
             if code == _DROP:
                 # Unlike 0 and "", a time or list cannot be here: the data file lists scalars only.
                 if not value:
-                    del obj[key]
+                    dropped.append(key)
             elif code == _ONE:
                 inner.apply(value)  # type: ignore[union-attr]  # a struct always has a shape
             elif code == _MAP:
@@ -67,6 +68,8 @@ class GoShape:
                 elif inner is not None:
                     for part in value:
                         inner.apply(part)
+        for key in dropped:
+            del obj[key]
         for key, zero in self._missing_values:
             if key not in obj:
                 obj[key] = zero
@@ -77,6 +80,21 @@ class GoShape:
                 shape.apply(created)
 
 
+    def has_nothing_to_do(self) -> bool:
+        """Whether ``apply`` leaves every object as it is."""
+        return not (self._actions or self._missing_values or self._missing_structs)
+
+    def prune(self) -> bool:
+        """Forget fields whose values are left as they are; whether there were any."""
+        idle = [
+            key for key, (code, inner) in self._actions.items()
+            if code in (_ONE, _LIST, _MAP) and inner is not None and inner.has_nothing_to_do()
+        ]  # fmt: skip
+        for key in idle:
+            del self._actions[key]
+        return bool(idle)
+
+
 @cache
 def _all_shapes() -> dict[str, GoShape]:
     text = resources.files("holokube.apiserver.kinds").joinpath("go_shapes.json").read_bytes()
@@ -84,6 +102,8 @@ def _all_shapes() -> dict[str, GoShape]:
     shapes = {name: GoShape() for name in sources}
     for name, source in sources.items():
         shapes[name].describe(source, shapes)
+    while any(shape.prune() for shape in shapes.values()):
+        continue
     return shapes
 
 
@@ -110,8 +130,17 @@ class GoKind(Kind):
         self._shape.apply(obj)
         self.set_defaults(obj)
 
+    def default_beside_spec(self, obj: JsonObject) -> None:
+        beside = {key: value for key, value in obj.items() if key != "spec"}
+        self._shape.apply(beside)
+        obj.update((key, value) for key, value in beside.items() if key != "spec")
+        self.set_status_defaults(obj["status"])
+
     def set_defaults(self, obj: JsonObject) -> None:
         """The kind's own defaults; everything that Go always writes is there already."""
+
+    def set_status_defaults(self, status: JsonObject) -> None:
+        """Those of its defaults that concern the status, for kinds whose status stands alone."""
 
     def prepare_create(self, new: JsonObject, context: WriteContext) -> None:
         if self.has_status and "status" not in new:

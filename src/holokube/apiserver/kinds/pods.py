@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import orjson
+
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.annotation_validation import apparmor_profile
 from holokube.apiserver.kinds.base import WriteContext
 from holokube.apiserver.kinds.go_shapes import GoKind
-from holokube.apiserver.kinds.pod_defaults import default_pod
+from holokube.apiserver.kinds.pod_defaults import default_pod, drop_obsolete_annotations
 from holokube.apiserver.kinds.pod_features import drop_disabled_fields
 from holokube.apiserver.kinds.pod_status import carry_status, share_addresses, validate_pod_status
 from holokube.apiserver.kinds.pod_update import (
@@ -27,6 +29,8 @@ from holokube.kube import names, timeformat
 from holokube.kube.resources import qos_class
 from holokube.kube.types import JsonObject
 
+# Claims get names that begin with the pod's, and a gate brings the time into the status.
+_NAMED = frozenset({"resourceClaims", "schedulingGates"})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -36,6 +40,7 @@ class Pod(GoKind):
 
     returns_deleted_object: ClassVar[bool] = True
     is_graceful: ClassVar[bool] = True
+    is_made_in_numbers: ClassVar[bool] = True
     field_labels: ClassVar[frozenset[str]] = frozenset(
         {
             "metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy",
@@ -44,12 +49,19 @@ class Pod(GoKind):
         }
     )  # fmt: skip
 
+    status_stands_alone = True
     go_type = "core.v1.Pod"
     tracks_generation = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         default_pod(obj)
-        status = obj["status"]
+        self.set_status_defaults(obj["status"])
+
+    def default_beside_spec(self, obj: JsonObject) -> None:
+        super().default_beside_spec(obj)
+        drop_obsolete_annotations(obj["metadata"])
+
+    def set_status_defaults(self, status: JsonObject) -> None:
         if status:
             share_addresses(status)
 
@@ -93,6 +105,9 @@ class Pod(GoKind):
     def warnings(self, new: JsonObject, old: JsonObject | None) -> list[str]:
         if old is not None:
             return []
+        return self.name_warnings(new) + self.warnings_besides_name(new)
+
+    def name_warnings(self, new: JsonObject) -> list[str]:
         found = []
         problems = names.is_dns1123_label(new["metadata"].get("name", ""))
         if problems:
@@ -100,7 +115,17 @@ class Pod(GoKind):
                 "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
                 f"a DNS label is recommended: [{' '.join(problems)}]"
             )
-        return found + pod_warnings(new["spec"], new["metadata"], "")
+        return found
+
+    def warnings_besides_name(self, new: JsonObject) -> list[str]:
+        return pod_warnings(new["spec"], new["metadata"], "")
+
+    def repeat_key(self, new: JsonObject) -> bytes | None:
+        spec, meta = new["spec"], new["metadata"]
+        if not _NAMED.isdisjoint(spec) or any("ephemeral" in volume for volume in spec.get("volumes") or ()):
+            return None
+        selects = "affinity" in spec or "topologySpreadConstraints" in spec
+        return orjson.dumps((spec, meta.get("annotations"), meta.get("labels") if selects else None))
 
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         spec, status = obj["spec"], obj.get("status") or {}

@@ -18,6 +18,7 @@ from holokube.cluster_autoscaler.loop.debugging_snapshot import DebuggingSnapsho
 from holokube.cluster_autoscaler.loop.health import HealthCheck
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
 from holokube.cluster_autoscaler.loop.report import TurnReport
+from holokube.cluster_autoscaler.loop.resting import Rest
 from holokube.cluster_autoscaler.loop.run_once import RunOnce
 from holokube.cluster_autoscaler.loop.sources import Sources
 from holokube.cluster_autoscaler.loop.trigger import Trigger
@@ -60,9 +61,11 @@ class Autoscaler:
         journal: Journal | None = None,
         clean_up: bool = False,
         on_turn: Callable[[TurnReport], None] | None = None,
+        rests: bool = False,
     ) -> None:
         """``clean_up``: at a graceful end the status is deleted and the provider removes what it made, as upstream
-        does. ``on_turn`` is shown the report of every turn. Make it before the informers are started."""
+        does. ``on_turn`` is shown the report of every turn. ``rests``: turns that would decide nothing new are left
+        out (``resting``), for virtual time. Make it before the informers are started."""
         self._clock = clock
         self._client = client
         self._recorder = recorder
@@ -76,6 +79,7 @@ class Autoscaler:
         self.debugging = DebuggingSnapshot(clock)
         self._clean_up = clean_up
         self._on_turn = on_turn
+        self._rests = rests
         self._runs = 0
 
     async def run(self, stop: StopSignal) -> None:
@@ -105,9 +109,13 @@ class Autoscaler:
         await run_once.status.begin(self._clock.time())
         unwatch = trigger.watch(self._sources.pods)
         self.health.start_monitoring()
+        sources = self._sources
+        rest = Rest(sources.nodes, sources.pods, sources.others, provider, options) if self._rests else None
         try:
-            await self._turns(run_once, trigger, stop)
+            await self._turns(run_once, trigger, stop, rest)
         finally:
+            if rest is not None:
+                rest.close()
             unwatch()
             self.health.stop_monitoring()
             await run_once.stop()
@@ -123,7 +131,7 @@ class Autoscaler:
 
         return {"grpc": GrpcExpander(self._options.grpc_expander_url, self._options.grpc_expander_cert)}
 
-    async def _turns(self, run_once: RunOnce, trigger: Trigger, stop: StopSignal) -> None:
+    async def _turns(self, run_once: RunOnce, trigger: Trigger, stop: StopSignal, rest: Rest | None) -> None:
         previous_s = last_s = self._clock.time()
         while not stop.is_set():
             with self.metrics.timed("loopWait"):
@@ -131,10 +139,15 @@ class Autoscaler:
             if stop.is_set():
                 return
             previous_s, last_s = last_s, self._clock.time()
+            if rest is not None and rest.goes_on(last_s):
+                continue
             _log.debug("A turn begins", why=why)
-            await self._turn(run_once, last_s)
+            report = await self._turn(run_once, last_s)
+            if rest is not None:
+                recheck_at_s = run_once.planner.next_recheck_s()
+                rest.after(report, run_once.last_activity, recheck_at_s, is_quiet=run_once.is_quiet)
 
-    async def _turn(self, run_once: RunOnce, now_s: float) -> None:
+    async def _turn(self, run_once: RunOnce, now_s: float) -> TurnReport:
         self.metrics.activity("main", now_s)
         self.health.active()
         with self.metrics.timed("main"):
@@ -147,6 +160,7 @@ class Autoscaler:
         self.debugging.serve(run_once.snapshot, report)
         if self._on_turn is not None:
             self._on_turn(report)
+        return report
 
 
 def build(

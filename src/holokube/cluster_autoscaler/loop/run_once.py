@@ -154,6 +154,20 @@ class RunOnce:
         """When the last turn that removed nodes began."""
         return self._last.deletion_s
 
+    @property
+    def last_activity(self) -> LastActivity:
+        """When things last happened."""
+        return self._last
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way that goes on by itself: removals, and nodes that may be given up in time."""
+        total, tracker = self.registry.total, self.actuator.tracker
+        return not (
+            any(tracker.in_flight()) or tracker.recent_evictions() or total.unready or total.deleted
+            or total.not_started or total.suspended or total.long_unregistered
+        )  # fmt: skip
+
     async def run(self, now_s: float | None = None) -> TurnReport:
         """One turn; ``now_s`` is when it begins, now unless told. What goes wrong is in the report."""
         now_s = self._clock.time() if now_s is None else now_s

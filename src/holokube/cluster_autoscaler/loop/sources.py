@@ -58,6 +58,11 @@ class Sources:
         self._controllers = [informers.get(resource) for resource in _CONTROLLERS]
         self._storage = [informers.get(resource) for resource in _STORAGE]
 
+    @property
+    def others(self) -> list[Informer]:
+        """All but those of nodes and pods."""
+        return [self._daemon_sets, self._pdbs, self._namespaces, *self._controllers, *self._storage]
+
     async def synced(self) -> None:
         """Waits until everything was listed once."""
         await self._informers.synced()

@@ -76,6 +76,10 @@ class ScaleDownPlanner:
             for found in self._unremovable.as_list()
         ]
 
+    def next_recheck_s(self) -> float:
+        """When the next node that could not be removed is worth another simulation; infinity if there is none."""
+        return self._unremovable.next_recheck_s()
+
     def clear(self) -> None:
         """Forget since when nodes are unneeded."""
         self._unneeded.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -37,6 +38,12 @@ class UnremovableNodes:
     def recent(self, name: str) -> Unremovable | None:
         """What an earlier turn's simulation found, if it still stands."""
         return self._recent.get(name)
+
+    def next_recheck_s(self) -> float:
+        """When the first of the simulations' findings has had its time."""
+        return min(
+            (found.recheck_at_s for found in self._recent.values() if found.recheck_at_s is not None), default=math.inf
+        )
 
     def as_list(self) -> list[Unremovable]:
         """The nodes that stay, in the order in which they were first noted."""

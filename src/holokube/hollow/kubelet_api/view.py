@@ -171,8 +171,13 @@ class KubeletView:
         if not node or self._nodes.get(node) is None:
             return
         same = new is not None and new["metadata"].get("uid") == old["metadata"].get("uid")
+        if new is not None and same and new.get("status") is old.get("status"):
+            return
+        started = list(started_containers(old))
+        if not started:
+            return
         alive = set(started_containers(new)) if new is not None and same else set()
-        ended = {run for run in started_containers(old) if run not in alive}
+        ended = {run for run in started if run not in alive}
         if not ended:
             return
         names = {name for name, _ in ended}

@@ -19,6 +19,7 @@ from holokube.karpenter.disruption.types import (
     Reason,
 )
 from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.kube import conditions
 from holokube.kube.timeformat import parse_time
 
@@ -48,6 +49,10 @@ class Drift:
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first drifted node whose pods all find a place, on nodes that exist or on any number of new ones."""
+        return without_pauses(self.steps(view, memory))
+
+    def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
+        """The same, candidate by candidate."""
         left = view.budget_left(self.reason)
         notices: list[Notice] = []
         for candidate in sorted(view.candidates(self), key=_order):
@@ -62,6 +67,7 @@ class Drift:
                 notices.append(
                     Notice(NoticeKind.BLOCKED, obstruction.message, node=candidate.node, obstruction=obstruction)
                 )
+                yield
                 continue
             savings = candidate.price
             for claim in results.new_claims:

@@ -52,15 +52,16 @@ class EvictionLimits:
         if not self._budgets:
             return ()
         matching = self._matching_budgets(pod)
-        if not matching or not pods.is_evictable(pod, now_s):
+        if not matching:
             return ()
         if len(matching) > 1:
-            return tuple(budget.key for budget in matching)
+            return tuple(budget.key for budget in matching) if pods.is_evictable(pod, now_s) else ()
         budget = matching[0]
-        if budget.passes_unready and is_false(pod, "Ready"):
-            return ()
+        # The budget first: most let pods go, and then nothing about the pod matters.
         blocks = budget.allowed == 0 if obstacle is Obstacle.NONE_ALLOWED_NOW else budget.never_allows
-        return (budget.key,) if blocks else ()
+        if not blocks or not pods.is_evictable(pod, now_s):
+            return ()
+        return () if budget.passes_unready and is_false(pod, "Ready") else (budget.key,)
 
     def is_movable(self, pod: JsonObject, now_s: float) -> bool:
         """Whether the pod can be expected to look for a new place soon."""

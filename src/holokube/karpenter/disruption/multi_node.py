@@ -27,6 +27,7 @@ from holokube.karpenter.disruption.types import (
     Reason,
 )
 from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.min_values import unmet_min_values
 from holokube.kube.requirements import Requirements
 
@@ -56,6 +57,10 @@ class MultiNodeConsolidation:
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The longest row, if two or more can go."""
+        return without_pauses(self.steps(view, memory))
+
+    def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
+        """The same, row by row."""
         notices = eligibility_notices(view, self)
         candidates = view.candidates(self)
         if not candidates or memory.is_settled(view.mark):
@@ -66,13 +71,13 @@ class MultiNodeConsolidation:
             if left.get(candidate.pool.name, 0) > 0:
                 left[candidate.pool.name] -= 1
                 chosen.append(candidate)
-        found = self._search(view, chosen)
+        found = yield from self._search(view, chosen)
         if found.command is None:
             was_held_back = len(chosen) < len(candidates)
             return Outcome(None, memory if was_held_back else memory.settled(view.mark), notices, found.timed_out)
         return Outcome(found.command, memory, notices + approval_notices(found.command), found.timed_out)
 
-    def _search(self, view: DisruptionView, candidates: Sequence[Candidate]) -> _Found:
+    def _search(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Steps[_Found]:
         if len(candidates) < 2:
             return _Found(None)
         low, high = 1, CANDIDATES_MAX if len(candidates) > CANDIDATES_MAX else len(candidates) - 1
@@ -88,6 +93,7 @@ class MultiNodeConsolidation:
                 high = middle - 1
             else:
                 best, low = command, middle + 1
+            yield
         return _Found(best)
 
     def _try(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Command | None:

@@ -7,7 +7,8 @@ started.
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from holokube.karpenter.api.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT
 from holokube.kube.taints import Toleration, is_tolerated
@@ -95,7 +96,13 @@ def tolerates_disruption(pod: JsonObject) -> bool:
     tolerations = (pod.get("spec") or {}).get("tolerations")
     if not tolerations:
         return False
-    parsed = [Toleration.from_json(toleration) for toleration in tolerations]
+    return _tolerate_disruption(tuple(tuple(sorted(toleration.items())) for toleration in tolerations))
+
+
+@lru_cache(maxsize=4096)
+def _tolerate_disruption(tolerations: tuple[tuple[tuple[str, Any], ...], ...]) -> bool:
+    """Nearly all pods have the same two tolerations."""
+    parsed = [Toleration.from_json(dict(toleration)) for toleration in tolerations]
     return is_tolerated(DISRUPTED_TAINT, parsed, comparison_operators=True)
 
 

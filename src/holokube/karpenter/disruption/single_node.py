@@ -27,6 +27,7 @@ from holokube.karpenter.disruption.types import (
     Reason,
 )
 from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.pausing import Steps, without_pauses
 
 TIMEOUT_S: Final = 180.0
 
@@ -46,6 +47,10 @@ class SingleNodeConsolidation:
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first candidate that can go."""
+        return without_pauses(self.steps(view, memory))
+
+    def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
+        """The same, candidate by candidate."""
         notices = list(eligibility_notices(view, self))
         candidates = view.candidates(self)
         if not candidates or memory.is_settled(view.mark):
@@ -68,6 +73,7 @@ class SingleNodeConsolidation:
             if isinstance(command, Obstruction):
                 if command.blocker is not Blocker.SCORE:
                     notices.append(unconsolidatable(candidate, command))
+                yield
                 continue
             return Outcome(command, memory, (*notices, *approval_notices(command)))
         later = memory.with_unreached(tuple(sorted(unreached)))

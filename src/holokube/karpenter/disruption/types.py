@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from holokube.karpenter.api.node_pool import BALANCED, NodePool
 from holokube.karpenter.disruption.costs import NODE_BASE_COST
 from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.pausing import Steps
 from holokube.karpenter.scheduling.results import PlannedClaim, Results
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
@@ -278,6 +279,14 @@ class Method(Protocol):
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The one thing to do now, if there is one."""
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A method that may take long: it can be left alone after each look at some nodes."""
+
+    def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
+        """As ``compute``, step by step."""
 
 
 def is_balanced(pool: NodePool) -> bool:

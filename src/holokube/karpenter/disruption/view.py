@@ -20,6 +20,7 @@ from holokube.karpenter.disruption.memory import Mark
 from holokube.karpenter.disruption.prices import PriceBook
 from holokube.karpenter.disruption.simulating import Simulator
 from holokube.karpenter.disruption.types import Candidate, DisruptionClass, Method, Obstruction, Reason
+from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import InstanceType
@@ -58,6 +59,8 @@ class DisruptionView:
     """What pools cost by the books, for the Balanced policy; worked out from the nodes if there are no books."""
     options: DisruptionOptions = DisruptionOptions()
     well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
+    problem: Callable[[], Problem] | None = None
+    """What a plan for the whole cluster starts from, gathered when it is asked for; None where nobody makes one."""
     elapsed_s: Callable[[], float] = _no_time_passes
     """How long the search has been going on; asked between probes."""
     _scans: dict[DisruptionClass, Scan] = field(default_factory=dict, init=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -12,7 +13,7 @@ from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.methods import METHODS
 from holokube.karpenter.disruption.orchestration import stale_marks
 from holokube.karpenter.disruption.simulating import Simulator
-from holokube.karpenter.disruption.types import VALIDATION_DELAY_S, Command, Method, is_balanced
+from holokube.karpenter.disruption.types import VALIDATION_DELAY_S, Command, Interruptible, Method, is_balanced
 from holokube.karpenter.disruption.validation import Rejection, validate
 from holokube.karpenter.disruption.view import DisruptionOptions, DisruptionView
 from holokube.karpenter.disruption_loop.marking import Marker
@@ -21,6 +22,7 @@ from holokube.karpenter.disruption_loop.picture import Picture
 from holokube.karpenter.disruption_loop.queue import CommandFailed, DisruptionQueue
 from holokube.karpenter.events import Publisher
 from holokube.karpenter.metrics import KarpenterMetrics
+from holokube.karpenter.pausing import with_pauses
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.provisioning.world import Scene, World
 from holokube.karpenter.scheduling.results import Results
@@ -71,6 +73,8 @@ class DisruptionLoop:
         self._search_began_s = 0.0
         self._timed_out = False
         self._settled: Picture | None = None
+        self._seen = state.version
+        """What the last view shows."""
         self._log = get_logger("holokube.karpenter.disruption")
         self._loop = Singleton(clock, self.name, self.reconcile)
 
@@ -89,10 +93,12 @@ class DisruptionLoop:
         self._settled = None
         has_time = True
         for method in self._methods:
-            command = self._decide(method, view)
+            command = await self._decide(method, view)
             has_time = has_time and not self._timed_out
             if command is None:
-                # Nobody else had a turn meanwhile, so the view is still true.
+                if self._state.version != self._seen:
+                    # Others had a turn in a pause.
+                    view, picture = self._view(), None
                 continue
             if await self._disrupt(command, method):
                 return REQUEUE_IMMEDIATELY
@@ -118,9 +124,13 @@ class DisruptionLoop:
             return False
         return True
 
-    def _decide(self, method: Method, view: DisruptionView) -> Command | None:
+    async def _decide(self, method: Method, view: DisruptionView) -> Command | None:
         started_s = self._search_began_s = self._clock.monotonic()
-        outcome = method.compute(view, self._memory[method.name])
+        memory = self._memory[method.name]
+        if isinstance(method, Interruptible):
+            outcome = await with_pauses(self._clock, method.steps(view, memory))
+        else:
+            outcome = method.compute(view, memory)
         self._memory[method.name] = outcome.memory
         reason = method.reason.lower()
         self._metrics.eligible_nodes(reason, len(view.candidates(method)))
@@ -138,26 +148,26 @@ class DisruptionLoop:
 
     def _view(self) -> DisruptionView:
         """The cluster now. What a simulation needs besides is gathered when the first is asked for."""
+        self._seen = self._state.version
         pools = self._world.pools()
         types = self._world.types(pools)
         nodes = tuple(self._state.nodes())
+        scene = cache(lambda: self._world.scene(self._state, self._world.provisioning_options()))
         return DisruptionView(
             now_s=self._clock.time(),
             nodes=nodes,
             pools=pools,
             types_of_pool=types,
-            simulator=_LateSimulator(self._new_simulator),
+            simulator=_LateSimulator(lambda: self._simulate(scene())),
             pdbs=self._world.pdbs(),
             queued=self._queue.provider_ids,
             mark=self._state.consolidation_mark(),
             pool_costs=pool_costs(nodes, types) if any(map(is_balanced, pools.values())) else {},
             options=self._options,
             well_known=self._provider.well_known,
+            problem=lambda: scene().problem,
             elapsed_s=lambda: self._clock.monotonic() - self._search_began_s,
         )
-
-    def _new_simulator(self) -> Simulator:
-        return self._simulate(self._world.scene(self._state, self._world.provisioning_options()))
 
 
 class _LateSimulator:

@@ -116,6 +116,10 @@ class DisruptionQueue(ControllerComponent):
         key = f"command-{self._last}"
         self._commands[key] = QueuedCommand(kept, self._clock.time(), created.names)
         self._controller.enqueue(key)
+        for one in kept.candidates:
+            self._publisher.decided(
+                "node", one.name, "removed", kept.as_seen_by(one), method=kept.method, replacements=list(created.names),
+            )  # fmt: skip
         self._metrics.decision_begun(kept.decision.value, kept.reason.value.lower(), kept.consolidation_type)
 
     async def reconcile(self, key: str) -> Result | None:

@@ -9,15 +9,18 @@ from typing import Protocol
 
 import numpy as np
 
+from holokube.karpenter.optimal.core_offers import core_offers
 from holokube.karpenter.optimal.dominance import useful_bins
 from holokube.karpenter.optimal.host_rules import without_taken_places
-from holokube.karpenter.optimal.model import IntArray, PackedNode, PackingModel
+from holokube.karpenter.optimal.model import UNLIMITED, IntArray, PackedNode, PackingModel
+from holokube.karpenter.optimal.offers import place_of
 from holokube.karpenter.optimal.pod_groups import PodGroup, groups_of, specs_of
 from holokube.karpenter.optimal.reading import Reading
 from holokube.karpenter.optimal.regrouping import Cluster, Regrouping, RunningNode, regroup
 from holokube.karpenter.optimal.resource_bound import resource_bound
 from holokube.karpenter.optimal.search import QUICK, Effort, Search, gap_of
 from holokube.karpenter.optimal.solver_library import INFINITY, load
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PlannedClaim
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -70,13 +73,33 @@ class GlobalMove:
         return gap_of(self.price_after, self.bound)
 
 
+@dataclass(frozen=True, slots=True)
+class MoveLimits:
+    """How far a search for a move goes, and what a move may be. Counts only: the same on any machine."""
+
+    rounds: int = 300
+    """Random handfuls of nodes that are tried."""
+    work: int = 300_000_000
+    """Steps of a search; ten to twenty seconds of one core."""
+    least_saving: float = 0.01
+    """Of the price of nodes that are replaced: for less, pods are not moved."""
+    least_share: float = 0.0
+    """Of the price of all candidates: a move that saves less is none."""
+    most_removed: int = UNLIMITED
+    """Nodes that go in one move."""
+    slack: float = 0.0
+    """The share of a new node that is left free: a scheduler does not put pods together as well as a plan does, and who
+    finds no room makes another node necessary."""
+    seed: int = 0
+
+
 def consolidate_globally(
     problem: Problem,
     candidates: Sequence[Removable],
     budgets: Mapping[str, int],
     *,
     spot_to_spot: bool = False,
-    rounds: int = 300,
+    limits: MoveLimits | None = None,
     effort: Effort = QUICK,
     seconds_left: Callable[[], float] = lambda: INFINITY,
 ) -> GlobalMove:
@@ -89,10 +112,11 @@ def consolidate_globally(
     reading = MovingReading(problem, candidates)
     bound = Search(reading.moving_bound_model(), effort, seconds_left=seconds_left)
     bound.prove()
-    cluster = reading.cluster(budgets, spot_to_spot=spot_to_spot)
-    found = regroup(cluster, rounds=rounds, seed=effort.seed, is_late=lambda: seconds_left() <= 0)
-    before = float(sum(candidate.price for candidate in candidates))
-    return reading.move(found, before, bound.bound + reading.fixed_price)
+    steps = reading.best_move(
+        budgets, limits or MoveLimits(), bound.bound + reading.fixed_price, spot_to_spot=spot_to_spot,
+        is_late=lambda: seconds_left() <= 0,
+    )  # fmt: skip
+    return without_pauses(steps)
 
 
 class MovingReading(Reading):
@@ -199,8 +223,9 @@ class MovingReading(Reading):
         """The cluster as plain arrays."""
         model = self.moving_model()
         first = len(self.offers.offers)
-        useful = useful_bins(model)
-        self._kept_offers = useful[useful < first]
+        core = core_offers(model, first, [place_of(offer) for offer in self.offers.offers])
+        narrow = model.of_bins(core)
+        self._kept_offers = core[useful_bins(narrow)]
         model = model.of_bins(np.concatenate([self._kept_offers, np.arange(first, model.bins)]))
         settled = self.ground.nodes.settled(self.ground.problem.now_s)
         has_room = self._rooms[first:].min(axis=1, initial=0) >= 0
@@ -222,6 +247,37 @@ class MovingReading(Reading):
         values = resource_bound(model.of_bins(np.arange(len(offers)))).class_values
         return Cluster(model, nodes, budgets, values, spot, spot_to_spot)
 
+    def best_move(
+        self,
+        budgets: Mapping[str, int],
+        limits: MoveLimits,
+        bound: float = 0.0,
+        *,
+        spot_to_spot: bool = False,
+        is_late: Callable[[], bool] = lambda: False,
+    ) -> Steps[GlobalMove]:
+        """The move that saves most, of those found."""
+        cluster = replace(
+            self.cluster(budgets, spot_to_spot=spot_to_spot),
+            least_saving=limits.least_saving,
+            most_removed=limits.most_removed,
+        )
+        if limits.slack:
+            cluster = replace(cluster, model=self._with_slack(cluster.model, cluster.offers, limits.slack))
+        found = yield from regroup(
+            cluster, rounds=limits.rounds, seed=limits.seed, work=limits.work, is_late=is_late
+        )
+        before = float(sum(candidate.price for candidate in self._candidates.values()))
+        return self.move(found if found.savings >= limits.least_share * before else Regrouping(), before, bound)
+
+    def _with_slack(self, model: PackingModel, offers: int, slack: float) -> PackingModel:
+        """Offers with less room."""
+        net = np.array(self._net_dimensions, dtype=np.bool_)
+        capacities, allowed = model.capacities.copy(), model.allowed.copy()
+        capacities[:offers, net] = (capacities[:offers, net] * (1 - slack)).astype(np.int64)
+        allowed[:, :offers] &= (model.demands[:, None, :] <= capacities[None, :offers, :]).all(axis=2)
+        return replace(model, capacities=capacities, allowed=allowed)
+
     def move(self, found: Regrouping, before: float, bound: float) -> GlobalMove:
         """The regrouping in words of the cluster."""
         waiting = self._waiting(found)
@@ -230,11 +286,11 @@ class MovingReading(Reading):
             node = PackedNode(int(self._kept_offers[packed.bin]), packed.taken)
             pods = [pod for index, number in sorted(node.taken.items()) for pod in _pop(waiting, index, number)]
             forms = [form for index in node.taken for form in self.plan_groups[index].parts]
-            claim = self._claim(node, forms, pods)
+            claim = self._claim(node, forms, pods, slack=found.savings / len(found.new_nodes))
             if claim is None:
                 # What pods ask of one new node excludes each other after all; such moves are not worth mending.
                 return GlobalMove((), [], {}, before, before, bound)
-            claims.append(self._cheap_enough(claim, found.savings / len(found.new_nodes)))
+            claims.append(claim)
         existing = {
             self.ground.nodes.nodes[row].name: [
                 pod for index, number in sorted(content.items()) for pod in _pop(waiting, index, number)
@@ -251,15 +307,6 @@ class MovingReading(Reading):
             [pods[unit[0]] for unit in group.units if self._home[unit[0]] in found.removed]
             for group in self.plan_groups
         ]
-
-    @staticmethod
-    def _cheap_enough(claim: PlannedClaim, slack: float) -> PlannedClaim:
-        """Only types that leave something of the savings, wherever the launch ends up."""
-        limit = claim.price_usd_per_hour + slack
-        types = [
-            one for one in claim.instance_types if one.worst_launch_price(claim.requirements, claim.well_known) < limit
-        ]
-        return claim.with_types(types or claim.instance_types[:1])
 
 
 def _pop(waiting: list[list[JsonObject]], index: int, number: int) -> list[JsonObject]:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from holokube.base.rng import Rng
-from holokube.karpenter.optimal.construct import Guide, Stock, construct, guide_for
+from holokube.karpenter.optimal.construct import Guide, Meter, Stock, construct, guide_for
 from holokube.karpenter.optimal.model import FloatArray, IntArray, PackedNode, Packing, PackingModel, packing_of
 
 MAX_PODS_REPACKED: Final = 90
@@ -27,10 +27,13 @@ PATIENCE: Final = 0.0005
 class Improver:
     """A plan under improvement."""
 
-    def __init__(self, model: PackingModel, values: FloatArray, packing: Packing, rng: Rng) -> None:
+    def __init__(
+        self, model: PackingModel, values: FloatArray, packing: Packing, rng: Rng, meter: Meter | None = None
+    ) -> None:
         self._model = model
         self._values = values
         self._rng = rng
+        self._meter = meter or Meter()
         self._stock = Stock.of(model)
         self._patience = 0.0
         self.nodes: list[PackedNode] = list(packing.nodes)
@@ -94,7 +97,7 @@ class Improver:
         guide = self._shaken(part, kept)
         left = part.counts.copy()
         cap = float("inf") if before_pods else before_price + self._patience + 1e-9
-        made = construct(part, guide, left, Stock(self._stock.bins.copy(), self._stock.limits.copy()), cap)
+        made = construct(part, guide, left, Stock(self._stock.bins.copy(), self._stock.limits.copy()), cap, self._meter)
         if made is None or not self._is_better(before_pods, before_price, len(nodes), left, made):
             for node in nodes:
                 self._stock.take(model, node.bin)

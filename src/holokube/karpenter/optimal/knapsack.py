@@ -51,22 +51,45 @@ def directions(dimensions: int, main: tuple[int, ...]) -> FloatArray:
     return np.array(rows)
 
 
-def greedy_fillings(
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """The greedy contents of many bins at once."""
+
+    bins: IntArray
+    classes: IntArray
+    """The classes that ``taken`` is about."""
+    taken: IntArray
+    """bins x classes."""
+    worth: FloatArray
+    """Per bin."""
+
+    def filling(self, place: int, all_classes: int) -> Filling:
+        """One of them."""
+        chosen = np.zeros(all_classes, dtype=np.int64)
+        chosen[self.classes] = self.taken[place]
+        return Filling(int(self.bins[place]), chosen, float(self.worth[place]))
+
+
+def greedy_contents(
     model: PackingModel, values: FloatArray, left: IntArray, bins: IntArray, weights: FloatArray
-) -> list[Filling]:
-    """For every bin the best filling over all directions, from at most ``left`` pods of each class."""
+) -> Contents:
+    """For every bin the best content over all directions, from at most ``left`` pods of each class."""
     useful = np.flatnonzero((values > 1e-12) & (left > 0) & model.allowed[:, bins].any(axis=1))
     if not len(useful) or not len(bins):
-        return []
+        return Contents(bins[:0], useful, np.zeros((0, len(useful)), dtype=np.int64), np.zeros(0))
     taken = _fill_all(model, values, left, bins, weights, useful)
     worth = taken.astype(np.float64) @ values[useful]
     best = worth.argmax(axis=0)
-    fillings = []
-    for place, bin_ in enumerate(bins.tolist()):
-        chosen = np.zeros(model.classes, dtype=np.int64)
-        chosen[useful] = taken[best[place], place]
-        fillings.append(Filling(bin_, chosen, float(worth[best[place], place])))
-    return fillings
+    places = np.arange(len(bins))
+    return Contents(bins, useful, taken[best, places], worth[best, places])
+
+
+def greedy_fillings(
+    model: PackingModel, values: FloatArray, left: IntArray, bins: IntArray, weights: FloatArray
+) -> list[Filling]:
+    """The same as a list."""
+    found = greedy_contents(model, values, left, bins, weights)
+    return [found.filling(place, model.classes) for place in range(len(found.bins))]
 
 
 def _fill_all(

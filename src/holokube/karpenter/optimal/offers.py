@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from holokube.karpenter.optimal.model import UNLIMITED, BoolArray, IntArray
+from holokube.karpenter.optimal.model import UNLIMITED, BoolArray, FloatArray, IntArray
+from holokube.karpenter.optimal.solver_library import INFINITY
 from holokube.karpenter.scheduling.daemon_overhead import Daemon, daemons_of
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.host_ports import any_conflict
@@ -264,19 +265,29 @@ class Offers:
                 found[number] = not unmet_min_values(self.substitutes(offer, offer.room), wanted)
         return found
 
-    def substitutes(self, offer: Offer, used: IntArray) -> list[InstanceType]:
-        """Types that could take the place of an offer: same pool and place, room for what is used; itself first."""
-        there, rooms = self._at_place[_place(offer)]
-        fits = np.flatnonzero((rooms >= used).all(axis=1)).tolist()
-        return list(dict.fromkeys((offer.instance_type, *(there[number].instance_type for number in fits))))
+    def substitutes(self, offer: Offer, used: IntArray, *, slack: float = INFINITY) -> list[InstanceType]:
+        """Types that could take the place of an offer: same pool and place, room for what is used; itself first.
+
+        With ``slack`` only those that cost less than so much more.
+        """
+        there, rooms, prices = self._at_place[place_of(offer)]
+        fits = np.flatnonzero((rooms >= used).all(axis=1) & (prices < offer.offering.price_usd_per_hour + slack))
+        return list(dict.fromkeys((offer.instance_type, *(there[number].instance_type for number in fits.tolist()))))
 
     @cached_property
-    def _at_place(self) -> dict[tuple[str, ...], tuple[list[Offer], IntArray]]:
-        """Offers of one pool at one place, and their rooms."""
+    def _at_place(self) -> dict[tuple[str, ...], tuple[list[Offer], IntArray, FloatArray]]:
+        """Offers of one pool at one place, their rooms and prices."""
         there: dict[tuple[str, ...], list[Offer]] = {}
         for offer in self.offers:
-            there.setdefault(_place(offer), []).append(offer)
-        return {place: (found, np.array([offer.room for offer in found])) for place, found in there.items()}
+            there.setdefault(place_of(offer), []).append(offer)
+        return {
+            place: (
+                found,
+                np.array([offer.room for offer in found]),
+                np.array([offer.offering.price_usd_per_hour for offer in found]),
+            )
+            for place, found in there.items()
+        }
 
     def leaves_open(self, key: str) -> bool:
         """Whether some new node could get any of several values of a label."""
@@ -335,7 +346,8 @@ class Offers:
         return [room.get(offer.offering.reservation_id, UNLIMITED) for offer in self.offers] + [1] * self.held
 
 
-def _place(offer: Offer) -> tuple[str, ...]:
+def place_of(offer: Offer) -> tuple[str, ...]:
+    """Pool, zone, capacity type and reservation: what types are interchangeable at."""
     offering = offer.offering
     return offer.template.pool.name, offering.zone, offering.capacity_type, offering.reservation_id
 

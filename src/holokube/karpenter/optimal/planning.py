@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from holokube.karpenter.optimal.model import PackingModel
 from holokube.karpenter.optimal.reading import Placements, Reading
+from holokube.karpenter.optimal.resource_bound import resource_bound
 from holokube.karpenter.optimal.search import PROVEN_GAP, QUICK, Effort, Search, Status, gap_of
 from holokube.karpenter.optimal.solver_library import INFINITY, load
 from holokube.karpenter.scheduling.problem import Problem, pod_key
@@ -89,7 +90,13 @@ def plan(
     reading = Reading(problem)
     bound_model = reading.bound_model()
     model = reading.plan_model()
-    if reading.is_plain and _is_same(model, bound_model):
+    if effort.is_narrow:
+        rates = resource_bound(bound_model)
+        bound = Bound(rates.price, "resources")
+        found = Search(
+            reading.narrowed(model), effort, seconds_left=seconds_left, known_bound=bound.price_usd_per_hour
+        ).run()
+    elif reading.is_plain and _is_same(model, bound_model):
         found = Search(model, effort, seconds_left=seconds_left).run()
         bound = Bound(found.bound, found.how)
     else:

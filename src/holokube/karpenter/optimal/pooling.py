@@ -56,7 +56,7 @@ def pooled(model: PackingModel) -> Pooled | None:
         return None
     largest = np.maximum(model.capacities.max(axis=0).astype(np.float64), 1.0)
     totals = model.demands[classes].astype(np.float64) * model.counts[classes, None] / largest
-    kept = np.sort(np.argsort(-totals.sum(axis=0), kind="stable")[:MAX_DIMENSIONS])
+    kept = np.sort(np.argsort(-least_costs(model, totals.sum(axis=0) * largest), kind="stable")[:MAX_DIMENSIONS])
     masks, needs = _groups(model.allowed[classes], totals[:, kept])
     groups = MAX_GROUPS
     while True:
@@ -66,6 +66,16 @@ def pooled(model: PackingModel) -> Pooled | None:
         if found.flows <= MAX_FLOWS or groups <= 2:
             return found
         groups = max(2, min(len(masks) - 1, len(masks) * 3 // 4))
+
+
+def least_costs(model: PackingModel, wanted: FloatArray) -> FloatArray:
+    """By dimension: what it would cost to buy enough of it alone, where a unit of it is cheapest."""
+    sold = np.flatnonzero(model.prices > 0)
+    if not len(sold):
+        return wanted
+    capacities = np.maximum(model.capacities[sold], 0).astype(np.float64)
+    rates = np.where(capacities > 0, model.prices[sold, None] / np.maximum(capacities, 1.0), np.inf).min(axis=0)
+    return np.asarray(np.where(np.isfinite(rates), rates, 0.0) * wanted, dtype=np.float64)
 
 
 def _groups(allowed: BoolArray, totals: FloatArray) -> tuple[BoolArray, FloatArray]:

@@ -9,12 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from holokube.karpenter.api.node_pool import NODES
+from holokube.karpenter.optimal.core_offers import core_offers
 from holokube.karpenter.optimal.domain_choice import settled
 from holokube.karpenter.optimal.end_state import Spot, misplaced
 from holokube.karpenter.optimal.host_rules import host_rules, without_taken_places
 from holokube.karpenter.optimal.model import IntArray, PackedNode, Packing, PackingModel
-from holokube.karpenter.optimal.offers import Offer, Offers, contradicts_itself, ways_of
+from holokube.karpenter.optimal.offers import Offer, Offers, contradicts_itself, place_of, ways_of
 from holokube.karpenter.optimal.pod_groups import PodGroup, bundled, groups_of
+from holokube.karpenter.optimal.solver_library import INFINITY
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.min_values import unmet_min_values
 from holokube.karpenter.scheduling.pod_forms import PodForm
@@ -54,7 +56,6 @@ class Reading:
         self._groups = without_taken_places(self.ground, self.offers, groups)
         self._rooms = self.offers.rooms()
         self._hoped_rooms = self.offers.rooms(hoped=True)
-        self._sure: list[PodGroup] = []
         self.plan_groups: list[PodGroup] = []
         self._net_dimensions: list[bool] = []
 
@@ -64,10 +65,23 @@ class Reading:
 
     def plan_model(self) -> PackingModel:
         """Everything, with domains chosen; its packings are plans."""
-        self._sure = [group.narrowed(self.offers.surely_suitable(group.form)) for group in self._groups]
         groups = bundled(self.ground, self.offers, self._sure)
         self.plan_groups = settled(self.ground, self.offers, groups)
         return self._model(self.plan_groups, for_bound=False)
+
+    def narrowed(self, model: PackingModel) -> PackingModel:
+        """A model of this reading with only the offers that matter most; never for bounds."""
+        offers = len(self.offers.offers)
+        core = core_offers(model, offers, [place_of(offer) for offer in self.offers.offers])
+        max_counts = model.max_counts.copy()
+        max_counts[:offers] = 0
+        max_counts[core] = model.max_counts[core]
+        return replace(model, max_counts=max_counts)
+
+    @cached_property
+    def _sure(self) -> list[PodGroup]:
+        """Groups with only the bins where they will run."""
+        return [group.narrowed(self.offers.surely_suitable(group.form)) for group in self._groups]
 
     def _model(self, groups: list[PodGroup], *, for_bound: bool) -> PackingModel:
         offers = self.offers
@@ -128,8 +142,13 @@ class Reading:
         unplaced += [pods[place] for units in waiting for unit in units for place in unit]
         return Placements(claims, existing, unplaced)
 
-    def _claim(self, node: PackedNode, forms: Sequence[PodForm], pods: list[JsonObject]) -> PlannedClaim | None:
-        """The claim for a new node; None if what its pods ask for excludes each other after all."""
+    def _claim(
+        self, node: PackedNode, forms: Sequence[PodForm], pods: list[JsonObject], *, slack: float = INFINITY
+    ) -> PlannedClaim | None:
+        """The claim for a new node; None if what its pods ask for excludes each other after all.
+
+        With ``slack`` the launch may only choose types that cost less than so much more.
+        """
         offer = self.offers.offers[node.bin]
         requirements = _pinned(offer)
         for form in dict.fromkeys(forms):
@@ -140,7 +159,9 @@ class Reading:
         used = np.zeros(len(self.ground.columns), dtype=np.int64)
         for index, number in node.taken.items():
             used += self.plan_groups[index].demand * number
-        types = [offer.instance_type] if self._is_limited(offer) else self._substitutes(offer, used, requirements, node)
+        types = [offer.instance_type] if self._is_limited(offer) else self._substitutes(
+            offer, used, requirements, node, slack
+        )
         if self.ground.problem.options.min_values_policy == "Strict" and unmet_min_values(types, requirements):
             return None
         return PlannedClaim(
@@ -158,12 +179,12 @@ class Reading:
         return offer.template.pool.name in self.ground.limits and not offer.template.has_min_values
 
     def _substitutes(
-        self, offer: Offer, used: IntArray, requirements: Requirements, node: PackedNode
+        self, offer: Offer, used: IntArray, requirements: Requirements, node: PackedNode, slack: float
     ) -> list[InstanceType]:
         """Types that would do as well, so that a launch has a choice; the domains chosen for pods stay as they are."""
         keys = {spec.key for index in node.taken for form in self.plan_groups[index].parts for spec in form.specs}
         found = []
-        for one in self.offers.substitutes(offer, used):
+        for one in self.offers.substitutes(offer, used, slack=slack):
             same = all(
                 one.requirements.of(key) == offer.instance_type.requirements.of(key)
                 for key in keys
@@ -177,7 +198,7 @@ class Reading:
         return {name: int(used[column]) for name, column in self.ground.columns.items() if used[column]}
 
     def wrong_pods(self, claims: Sequence[PlannedClaim], existing: Mapping[str, Sequence[JsonObject]]) -> set[str]:
-        """Pods that would not run where such a plan sends them, by ``namespace/name``; to be asked after the model.
+        """Pods that would not run where such a plan sends them, by ``namespace/name``; room is not looked at.
 
         This looks at the end of a plan only, whoever made it, and so is a second opinion on the planner's own.
         """
@@ -200,6 +221,26 @@ class Reading:
             spots += [Spot(pod_key(pod), groups[pod_key(pod)], bin_, host) for pod in pods]
         wrong |= {spot.key for spot in spots if not spot.group.allowed[spot.bin]}
         return wrong | misplaced(self.ground, self.offers, spots)
+
+    def crowded_out(self, existing: Mapping[str, Sequence[JsonObject]]) -> set[str]:
+        """Pods sent to nodes that are not there, or have no room for all of them."""
+        demands = {
+            pod_key(self.ground.pods[place]): group.demand
+            for group in self._groups
+            for unit in group.units
+            for place in unit
+        }
+        found: set[str] = set()
+        for name, pods in existing.items():
+            row = self.ground.nodes.rows.get(name)
+            keys = [pod_key(pod) for pod in pods]
+            if row is None or not all(key in demands for key in keys):
+                found.update(keys)
+                continue
+            wanted = np.sum([demands[key] for key in keys], axis=0)
+            if (wanted > self._rooms[len(self.offers.offers) + row]).any():
+                found.update(keys)
+        return found
 
     def without_wrong(self, placements: Placements) -> Placements:
         """The same without pods that would not run where they are sent; they stay without a place."""

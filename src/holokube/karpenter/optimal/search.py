@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,12 +10,20 @@ import numpy as np
 
 from holokube.base.rng import Rng
 from holokube.karpenter.optimal.columns import Columns
-from holokube.karpenter.optimal.construct import Stock, construct, guide_for
+from holokube.karpenter.optimal.construct import Meter, Stock, construct, guide_for
 from holokube.karpenter.optimal.dominance import useful_bins
 from holokube.karpenter.optimal.improve import Improver
-from holokube.karpenter.optimal.model import FloatArray, PackedNode, Packing, PackingModel, packing_of, violations
+from holokube.karpenter.optimal.model import (
+    UNLIMITED,
+    FloatArray,
+    PackedNode,
+    Packing,
+    PackingModel,
+    packing_of,
+    violations,
+)
 from holokube.karpenter.optimal.resource_bound import ResourceBound, resource_bound, whole_node_bound
-from holokube.karpenter.optimal.share_bound import share_bound
+from holokube.karpenter.optimal.share_bound import MAX_SHARES, share_bound
 from holokube.karpenter.optimal.solver_library import INFINITY
 
 Status = Literal["optimal", "good", "limit"]
@@ -28,18 +36,30 @@ class Effort:
 
     target_gap: float = 0.002
     """Stop when the plan is within this share of the bound."""
-    improvement_rounds: int = 2400
+    improvement_rounds: int = 1800
     column_rounds: int = 60
+    value_rounds: int = 100
+    """Rounds of looking for patterns only to learn what pods are worth, where there are too many to prove with."""
+    value_work: int = 12_000
+    """Up to so many classes times bins that is tried."""
     pattern_work: int = 600
     """Up to so many classes times bins, patterns are looked at: for a bound, and to put plans together from."""
+    share_work: int = MAX_SHARES
+    """Up to so many, the bound by shares is looked for."""
     whole_nodes: int = 2000
     """Branch-and-bound nodes for programs over whole nodes."""
+    work: int = UNLIMITED
+    """Steps of constructions and improvements; the first construction is finished in any case."""
+    is_narrow: bool = False
+    """Whether a plan is looked for only among the offers that matter most."""
     seed: int = 0
 
 
 PROVEN_GAP: Final = 1e-5
 """Bounds are lowered a little for the solver's tolerances, so that a plan is the cheapest within this share."""
-QUICK: Final = Effort(improvement_rounds=150, column_rounds=30, whole_nodes=60, pattern_work=300)
+TEACHING_GAP: Final = 0.01
+"""Nearer to the bound, better values are not worth the time it takes to learn them."""
+QUICK: Final = Effort(improvement_rounds=150, column_rounds=30, value_rounds=0, whole_nodes=60, pattern_work=300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +101,18 @@ class Search:
         self._effort = effort
         self._seconds_left = seconds_left
         self._rates: ResourceBound = resource_bound(self._model)
+        self._meter = Meter()
         self._is_prover = known_bound is None
         self.bound = self._rates.price if known_bound is None else known_bound
         self.how = "resources"
         self._guesses = [self._rates.class_values]
-        shares = share_bound(self._model)
+        shares = share_bound(self._model, effort.share_work)
         if shares is not None:
             self._raise_bound(shares[0], "shares")
             self._guesses.append(shares[1])
 
     def _is_late(self) -> bool:
-        return self._seconds_left() <= 0
+        return self._seconds_left() <= 0 or self._meter.spent >= self._effort.work
 
     @property
     def _has_few_patterns(self) -> bool:
@@ -124,30 +145,56 @@ class Search:
         model, effort = self._model, self._effort
         if not model.bins or not model.classes:
             return Found(self._outside(packing_of(model, ())), 0.0, "nothing to place", "optimal")
-        best = self._first()
+        best = self._first(self._guesses)
         if self._is_prover:
             seconds = self._seconds_left()
             self._raise_bound(whole_node_bound(model, max_nodes=effort.whole_nodes, limit_s=seconds), "whole nodes")
         if self._has_few_patterns and not self._is_done(best):
             best = self._by_patterns(best)
         if not self._is_done(best):
-            for number, values in enumerate(self._guesses):
-                improver = Improver(model, values, best, Rng(effort.seed).fork(f"improve {number}"))
-                improver.run(effort.improvement_rounds // len(self._guesses), self._is_good, self._is_late)
-                best = min(best, improver.packing, key=lambda packing: packing.rank)
+            best = self._improved(best)
         problems = violations(model, best)
         assert not problems, f"the planner broke its own rules: {problems[:3]}"
         return Found(self._outside(best), self.bound, self.how, self._status(best))
 
-    def _first(self) -> Packing:
+    def _improved(self, best: Packing) -> Packing:
+        """The plan improved at the values of each guess; where that leaves it far off, at those that patterns teach."""
+        model, effort = self._model, self._effort
+        stages = 2 * len(self._guesses)
+        teacher: Columns | None = None
+        for number in range(stages):
+            if self._is_done(best) or self._is_late():
+                break
+            if number and teacher is None and self._is_worth_teaching(best):
+                teacher = Columns(model, guide_for(model, self._guesses[-1]))
+                teacher.add_nodes(best.nodes)
+                teacher.generate(effort.value_rounds, self._seconds_left, exact=False)
+                best = min(best, self._first((teacher.values,)), key=lambda packing: packing.rank)
+            values = self._guesses[number % len(self._guesses)] if teacher is None else teacher.values
+            improver = Improver(model, values, best, Rng(effort.seed).fork(f"improve {number}"), self._meter)
+            improver.run(effort.improvement_rounds // stages, self._is_good, self._is_late)
+            best = min(best, improver.packing, key=lambda packing: packing.rank)
+            if teacher is not None:
+                teacher.add_nodes(best.nodes)
+                teacher.generate(effort.value_rounds // 5, self._seconds_left, exact=False)
+        return best
+
+    def _is_worth_teaching(self, best: Packing) -> bool:
+        model, effort = self._model, self._effort
+        is_small = model.classes * model.bins <= effort.value_work
+        return bool(effort.value_rounds) and is_small and gap_of(best.price, self.bound) > TEACHING_GAP
+
+    def _first(self, guesses: Sequence[FloatArray]) -> Packing:
         """The best of a few constructions: at the going rates, and with large pods valued a little more."""
         model = self._model
         plans: list[Packing] = []
         for lean in (0.0, 0.03, 0.08):
-            for values in self._guesses:
+            for values in guesses:
                 largest = max(float(values.max(initial=0.0)), 1e-12)
                 shaped = values * (np.maximum(values, 1e-12) / largest) ** lean
-                nodes = construct(model, guide_for(model, shaped), model.counts.copy(), Stock.of(model))
+                nodes = construct(
+                    model, guide_for(model, shaped), model.counts.copy(), Stock.of(model), meter=self._meter
+                )
                 assert nodes is not None, "only a price cap ends a construction without a plan"
                 plans.append(packing_of(model, nodes))
                 if self._is_late() or self._is_done(plans[-1]):

@@ -2,7 +2,8 @@
 
 Besides the sums of amounts it knows what fractions hide: where a pod takes more than half of a bin, no second such pod
 fits; where it takes more than a third, no third; and so on. The function that says so for an amount ``x`` of a bin of
-size one is ``floor((k + 1) x) / k``; whatever fits in the bin sums up to at most one by it, too.
+size one is ``floor((k + 1) x) / k``; whatever fits in the bin sums up to at most one by it, too. So it does if pods
+below a share count as nothing, and those that leave room for nothing above it as the whole bin.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ from holokube.karpenter.optimal.solver_library import INFINITY, LinearProgram
 
 MAX_SHARES: Final = 30_000
 """Classes times bins that a program is made for, with three dimensions; with more of them, fewer."""
-STEPS: Final = (1, 2, 3, 5)
+MAX_FINE_SHARES: Final = 8_000
+"""Up to so many, all steps and cuts are looked at; beyond, only the coarse ones."""
+STEPS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+COARSE_STEPS: Final = (1, 2, 3, 5)
+CUTS: Final = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50)
+"""Percent of a bin below which pods are left aside."""
 
 
-def share_bound(model: PackingModel) -> tuple[float, FloatArray] | None:
+def share_bound(model: PackingModel, max_shares: int = MAX_SHARES) -> tuple[float, FloatArray] | None:
     """The bound, and what one pod of each class costs by it; None where the program would be too large."""
     classes = np.flatnonzero(model.allowed.any(axis=1) & (model.counts > 0))
     shares = int(model.allowed[classes].sum())
-    if not len(classes) or shares * model.demands.shape[1] > MAX_SHARES * 3:
+    if not len(classes) or shares * model.demands.shape[1] > max_shares * 3:
         return None
     program = LinearProgram()
     upper = np.where(model.max_counts >= UNLIMITED, INFINITY, model.max_counts)
@@ -38,7 +44,7 @@ def share_bound(model: PackingModel) -> tuple[float, FloatArray] | None:
         mine = column[index][taking[index]]
         program.add_row(float(model.counts[index]), INFINITY, mine, np.ones(len(mine)))
     for bin_ in range(model.bins):
-        _add_bin(program, model, bin_, column[:, bin_])
+        _add_bin(program, model, bin_, column[:, bin_], is_fine=shares <= MAX_FINE_SHARES)
     for weights, total in zip(model.limit_weights, model.limit_totals, strict=True):
         used = np.flatnonzero(weights)
         unit = float(max(int(weights.max(initial=1)), 1))
@@ -51,7 +57,9 @@ def share_bound(model: PackingModel) -> tuple[float, FloatArray] | None:
     return lowered(answer.bound), values
 
 
-def _add_bin(program: LinearProgram, model: PackingModel, bin_: int, column: IntArray) -> None:
+def _add_bin(
+    program: LinearProgram, model: PackingModel, bin_: int, column: IntArray, *, is_fine: bool
+) -> None:
     """What goes to a bin fits in as many as are bought, by every dimension and every step."""
     inside = np.flatnonzero(column >= 0)
     for dimension in range(model.demands.shape[1]):
@@ -59,7 +67,9 @@ def _add_bin(program: LinearProgram, model: PackingModel, bin_: int, column: Int
         demand = model.demands[inside, dimension]
         if capacity <= 0 or not demand.any():
             continue
-        for amounts in (demand / capacity, *(_stepped(demand, capacity, step) for step in STEPS)):
+        stepped = (_stepped(demand, capacity, step) for step in (STEPS if is_fine else COARSE_STEPS))
+        cut = (_cut(demand, capacity, percent) for percent in (CUTS if is_fine else ()))
+        for amounts in (demand / capacity, *stepped, *cut):
             used = np.flatnonzero(amounts > 0)
             if len(used):
                 columns = np.append(column[inside[used]], bin_)
@@ -72,3 +82,11 @@ def _stepped(demand: IntArray, capacity: int, step: int) -> FloatArray:
     whole = np.array([part // capacity for part in parts], dtype=np.float64)
     is_exact = np.array([part % capacity == 0 for part in parts], dtype=np.bool_)
     return np.where(is_exact, demand / capacity, whole / step)
+
+
+def _cut(demand: IntArray, capacity: int, percent: int) -> FloatArray:
+    """Nothing below the cut, everything above what the cut leaves, and the share itself in between."""
+    parts = [int(one) * 100 for one in demand]
+    is_small = np.array([part < percent * capacity for part in parts], dtype=np.bool_)
+    is_large = np.array([part > (100 - percent) * capacity for part in parts], dtype=np.bool_)
+    return np.where(is_large, 1.0, np.where(is_small, 0.0, demand / capacity))

@@ -22,6 +22,7 @@ from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.provider.choice import PROVIDER_PREFIX, node_object
 from holokube.karpenter.provider.faults import Fate, fate_of
 from holokube.karpenter.provider.hollow import HollowProvider
+from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids
 from holokube.karpenter.writes import delete_object
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.requirements import HOSTNAME_LABEL
@@ -48,7 +49,7 @@ class Machines(ControllerComponent):
         self._client = client
         self._rng = rng
         self._provider = provider
-        self._claims = informers.get(NODE_CLAIMS)
+        self._claims = informers.indexed(NODE_CLAIMS, BY_PROVIDER_ID, claim_ids)
         self._nodes = informers.indexed(NODES, BY_CLAIM, claim_of_machine)
         self._launched_s: dict[str, float] = {}
         self._log = get_logger("holokube.karpenter.machines")
@@ -103,7 +104,13 @@ class Machines(ControllerComponent):
     async def _clear_away(self, name: str) -> None:
         """Deletes Nodes of a claim that no longer is. The server is asked: the cache may be behind."""
         nodes = self._nodes.lister.by_index(BY_CLAIM, name)
-        leftover = [node for node in nodes if not node["metadata"].get("deletionTimestamp")]
+        leftover = [
+            node
+            for node in nodes
+            if not node["metadata"].get("deletionTimestamp")
+            # Machines that others have brought may have hostnames of another kind.
+            and not self._claims.lister.by_index(BY_PROVIDER_ID, node["spec"]["providerID"])
+        ]
         if not leftover:
             return
         try:

@@ -34,6 +34,9 @@ from holokube.kube.resources import to_json
 from holokube.kube.types import JsonObject
 
 _AT_ONCE: Final = 32
+_PODS_TOLD: Final = 20
+_TYPES_TOLD: Final = 5
+"""Of a claim in the journal: there may be hundreds."""
 _SIMULATION_ONLY: Final = (REGISTERED_LABEL, INITIALIZED_LABEL)
 
 
@@ -174,6 +177,11 @@ class ClaimMaker:
             instance_types=_first([one.name for one in planned.instance_types]),
         )  # fmt: skip
         self._metrics.claim_created(claim, reason, min_values_relaxed=planned.min_values_relaxed)
+        self._publisher.decided(
+            "claim", name, "made", f"{reason}, for {len(planned.pods)} pods", group=planned.pool.name,
+            pods=[pod_key(pod) for pod in planned.pods[:_PODS_TOLD]],
+            types=[one.name for one in planned.instance_types[:_TYPES_TOLD]],
+        )  # fmt: skip
         if nominate:
             for pod in planned.pods:
                 self._publisher.normal(

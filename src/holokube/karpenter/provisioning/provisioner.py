@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -22,7 +22,7 @@ from holokube.runtime.result import Result
 from holokube.runtime.singleton import REQUEUE_IMMEDIATELY, Singleton
 from holokube.runtime.stop import StopSignal
 
-Solve = Callable[[Problem], Results]
+Solve = Callable[[Problem], Awaitable[Results]]
 UNSYNCED_S: Final = 0.1
 """While claims are being launched, the next look at them; a batch that has come meanwhile is not lost."""
 
@@ -66,14 +66,14 @@ class Provisioner:
         self._waits_for_sync = not self._state.is_synced()
         if self._waits_for_sync:
             return Result(requeue_after_s=UNSYNCED_S)
-        results = self._schedule()
+        results = await self._schedule()
         if results is not None and results.new_claims:
             created = await self._maker.create_all(results.new_claims, PROVISIONED, nominate=True)
             for error in created.errors:
                 self._log.error("creating nodeclaim failed", error=error.message)
         return REQUEUE_IMMEDIATELY
 
-    def _schedule(self) -> Results | None:
+    async def _schedule(self) -> Results | None:
         """A solve for all that needs a place; None when nothing does."""
         scene = self._world.scene(self._state, self._world.provisioning_options())
         self._tell_ignored(scene.selection.ignored)
@@ -87,7 +87,7 @@ class Provisioner:
         tell_pools_without_types(scene.problem, self._publisher)
         started_s = self._clock.monotonic()
         self._metrics.solve_begun(self.name, len(pods))
-        results = self._solve(scene.problem)
+        results = await self._solve(scene.problem)
         took_s = self._clock.monotonic() - started_s
         waiting = sum(error.is_reserved for error in results.failed.values())
         self._metrics.solve_finished(self.name, took_s, len(results.failed) - waiting)

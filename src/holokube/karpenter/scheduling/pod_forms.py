@@ -19,7 +19,7 @@ from holokube.karpenter.scheduling.state_node import requests_of
 from holokube.karpenter.scheduling.topology_specs import GroupSpec, LabelSet, SpecBook
 from holokube.karpenter.scheduling.volume_demands import VolumeReader, Volumes, claim_keys
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
-from holokube.kube.resources import ResourceVector
+from holokube.kube.resources import ResourceVector, is_resize_infeasible
 from holokube.kube.types import JsonObject
 
 IntArray = npt.NDArray[np.int64]
@@ -113,7 +113,7 @@ class FormBook:
             sidecars = [(c.get("resources"), c.get("restartPolicy")) for c in sidecars]
         claims = list(claim_keys(pod)) if spec.get("volumes") else None
         status = pod.get("status") or _EMPTY
-        resize = (status.get("containerStatuses"), status.get("conditions")) if _is_resized(status) else None
+        resize = _resize(pod, status) if _is_resized(status) else None
         return orjson.dumps(
             (
                 metadata.get("namespace"), labels, spec.get("nodeSelector"), spec.get("affinity"),
@@ -157,6 +157,16 @@ class FormBook:
         relaxed = self._new(demands, form)
         self._bind(relaxed)
         return relaxed
+
+
+def _resize(pod: JsonObject, status: Mapping[str, Any]) -> tuple[object, ...]:
+    """What of the status says how much a pod takes; the rest of it tells running pods apart that are alike."""
+    told = [
+        (one.get("name"), one.get("resources"), one.get("allocatedResources"))
+        for field in ("containerStatuses", "initContainerStatuses")
+        for one in status.get(field) or ()
+    ]
+    return told, status.get("resources"), status.get("allocatedResources"), is_resize_infeasible(pod)
 
 
 def _is_resized(status: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.census import Departure, uid_of
 from holokube.karpenter.scheduling.existing_nodes import NodesInRun
 from holokube.karpenter.scheduling.groundwork import Groundwork
@@ -101,8 +102,12 @@ class SolveRun:
         """By uid."""
         self.timed_out = False
 
-    def run(self, is_late: Callable[[], bool] | None = None) -> None:
-        """Place pods until all have a place, or a whole round brought nothing, or it is late."""
+    def run(self) -> None:
+        """Place pods until all have a place, or a whole round brought nothing."""
+        without_pauses(self.steps())
+
+    def steps(self, is_late: Callable[[], bool] | None = None) -> Steps[None]:
+        """The same pod by pod; it may end because it is late."""
         queue = deque(self._pods)
         pushed_at: dict[str, int] = {}
         while queue:
@@ -120,6 +125,7 @@ class SolveRun:
                 self.failures[queued.uid] = queued.pod, failure
                 queue.append(queued)
                 pushed_at[queued.uid] = len(queue)
+            yield
 
     @property
     def problem(self) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.explanations import explain
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.open_claims import OpenClaim
@@ -27,11 +28,17 @@ class Solver:
         self, pods: Sequence[JsonObject] | None = None, *, is_late: Callable[[], bool] | None = None
     ) -> Results:
         """Place the problem's pods, or only some of them. ``is_late`` ends the search; what was placed stays."""
+        return without_pauses(self.steps(pods, is_late=is_late))
+
+    def steps(
+        self, pods: Sequence[JsonObject] | None = None, *, is_late: Callable[[], bool] | None = None
+    ) -> Steps[Results]:
+        """The same pod by pod."""
         ground = self.ground
         wanted = ground.pods if pods is None else [ground.defaults.applied(pod) for pod in pods]
         waiting, refused = queued(ground, wanted)
         run = SolveRun(ground, waiting)
-        run.run(is_late)
+        yield from run.steps(is_late)
         return results_of(ground, run, refused)
 
 

@@ -56,13 +56,23 @@ def requests_of(pod: Mapping[str, Any]) -> ResourceVector:
     """What a pod takes of a node, with one of ``pods``; a resize in progress counts with the larger amount."""
     spec = pod.get("spec") or _EMPTY
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
-    status = pod.get("status") or _EMPTY
-    if len(containers) == 1 and not any(map(spec.get, _UNUSUAL)) and not status.get("containerStatuses"):
+    if len(containers) == 1 and not any(map(spec.get, _UNUSUAL)):
         requests = (containers[0].get("resources") or _EMPTY).get("requests") or _EMPTY
-        return _of_one_container(tuple(requests.items()))
+        statuses = (pod.get("status") or _EMPTY).get("containerStatuses")
+        if not statuses or (len(statuses) == 1 and _is_as_asked(statuses[0], requests)):
+            return _of_one_container(tuple(requests.items()))
     found = pod_requests(pod, use_status=True)
     found[PODS] = _ONE
     return found
+
+
+def _is_as_asked(status: Mapping[str, Any], requests: Mapping[str, Any]) -> bool:
+    """Whether a container has what it asks for, and no resize is under way."""
+    actual = status.get("resources")
+    if actual is None:
+        return True
+    allocated = status.get("allocatedResources")
+    return (actual.get("requests") or _EMPTY) == requests and (allocated is None or allocated == requests)
 
 
 @lru_cache(maxsize=65_536)

@@ -22,6 +22,7 @@ from holokube.kube.patch.fieldset import (
 )
 from holokube.kube.patch.typed import ObjectNode, node_of
 from holokube.kube.schema import Schema, Shape
+from holokube.kube.timeformat import format_time
 
 MAX_UPDATE_MANAGERS = 10
 ANCIENT_CHANGES = "ancient-changes"
@@ -150,7 +151,7 @@ def make_entry(identity: Identity, api_version: str, now: datetime | str | None,
     manager, operation, _, subresource = identity
     entry: Entry = {"manager": manager, "operation": operation, "apiVersion": api_version}
     if now is not None:
-        entry["time"] = now if isinstance(now, str) else f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        entry["time"] = now if isinstance(now, str) else format_time(now)
     entry["fieldsType"] = "FieldsV1"
     entry["fieldsV1"] = fields
     if subresource:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+import orjson
+
 from holokube.kube.patch import PatchError, PatchNotApplicable, PatchTypeError
 from holokube.kube.schema import ANYTHING, Schema, Shape
 
@@ -25,10 +27,34 @@ _BAD_ORDER_LIST = "invalid patch format of setElementOrder list"
 
 
 def apply_strategic(doc: dict[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
-    """The object after the patch; subtrees the patch does not name are shared with the input."""
+    """The object after the patch; subtrees are shared with the object, or with the patch, where that is possible."""
     if not isinstance(patch, dict):
         raise PatchError("invalid JSON document: a strategic merge patch must be an object")
-    return _merge_object(doc, patch, schema)
+    return _merge_object(doc, patch, schema) if _has_orders(patch) else _merge_values(doc, patch, schema)
+
+
+def _merge_values(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """As ``_merge_object``, for a patch that gives no orders and removes nothing, as most of those of kubelets."""
+    out = dict(original)
+    for key, value in patch.items():
+        before = out.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            inner = field_schema(schema, key)
+            out[key] = value if strategy_of(inner) == "replace" else _merge_values(before, value, inner)
+        elif isinstance(before, list) and isinstance(value, list):
+            out[key] = _merge_list(before, value, field_schema(schema, key))
+        else:
+            out[key] = value
+    return out
+
+
+def _has_orders(value: Any) -> bool:
+    """Whether a part of a patch may say more than what its value is; in doubt, yes."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        return True
+    return b'"$' in text or b"null" in text
 
 
 def field_schema(schema: Schema, field: str) -> Schema:
@@ -118,8 +144,10 @@ def _merge_field(out: dict[str, Any], key: str, value: Any, schema: Schema) -> N
     elif isinstance(value, dict) and DIRECTIVE in value:
         # A directive for an object that is not there leaves nothing behind.
         out.pop(key, None)
+    elif isinstance(value, dict | list):
+        out[key] = _new_value(value) if _has_orders(value) else value
     else:
-        out[key] = _new_value(value)
+        out[key] = value
 
 
 def _retain_keys(out: dict[str, Any], patch: dict[str, Any]) -> None:
@@ -268,7 +296,7 @@ def _merge_list(before: list[Any], values: list[Any], schema: Schema) -> list[An
         position = places.get(name)
         if position is None:
             places[name] = len(merged)
-            merged.append(_plain_element(value, merge_key))
+            merged.append(_plain_element(value, merge_key) if _has_orders(value) else value)
         else:
             merged[position] = _merge_object(merged[position], value, items)
     return _arranged(merged, values, before, merge_key)

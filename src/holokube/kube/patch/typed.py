@@ -21,6 +21,7 @@ from holokube.kube.patch.typed_lists import EMPTIED, KeyedListNode, Node, SetNod
 from holokube.kube.schema import Schema, Shape
 
 ABSENT: Final[Any] = object()
+FLAT_KEPT: Final = 256
 _CONTAINERS = frozenset({Shape.OBJECT, Shape.MAP, Shape.LIST})
 
 
@@ -60,7 +61,7 @@ def _compile_list(schema: Schema) -> Node | None:
 class ObjectNode:
     """Objects with named fields, and maps whose values are owned one by one."""
 
-    __slots__ = ("_schema", "_zero_trees", "entries", "extra", "zeros")
+    __slots__ = ("_flat", "_schema", "_zero_trees", "entries", "extra", "zeros")
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -69,6 +70,8 @@ class ObjectNode:
         self.extra: Node | None = UNTYPED if schema.shape is Shape.OBJECT else None
         self.zeros: dict[str, Any] = {}
         self._zero_trees: Trie | None = None
+        self._flat: dict[tuple[str, ...], Trie] = {}
+        """Trees of values in which no field is owned in parts: they depend on nothing but the names of the fields."""
         if schema.shape is Shape.MAP:
             self.extra = node_of(schema.items)
         else:
@@ -101,8 +104,13 @@ class ObjectNode:
             return LEAF
         if not value and not self.zeros:
             return LEAF
+        names = tuple(value)
+        known = self._flat.get(names)
+        if known is not None:
+            return known
         out: Trie = {SELF: LEAF}
         entries, extra = self.entries, self.extra
+        is_flat = True
         for field in sorted(value):
             entry = entries.get(field)
             if entry is None:
@@ -114,12 +122,18 @@ class ObjectNode:
                 else:
                     entry = ("f:" + field, extra)
             element, node = entry
-            out[element] = LEAF if node is None else node.everything(value[field])
+            if node is None:
+                out[element] = LEAF
+            else:
+                is_flat = False
+                out[element] = node.everything(value[field])
         if self.zeros:
             hidden = self._zeros_of(value)
             if hidden:
                 out.update(hidden)
-                return ordered(out)
+                out = ordered(out)
+        if is_flat and len(self._flat) < FLAT_KEPT:
+            self._flat[names] = out
         return out
 
     def compare(self, left: Any, right: Any, element: str, changed: Trie, removed: Trie) -> None:

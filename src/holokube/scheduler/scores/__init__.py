@@ -5,7 +5,8 @@ All work on whole arrays of nodes. ``profile.py`` has the weights, ``protocol.py
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Hashable
+from typing import Any, Final
 
 import numpy as np
 
@@ -45,6 +46,7 @@ def total_scores(
     profile: ScoreProfile,
     *,
     default_selector: LabelSelector | None = None,
+    memory: dict[Hashable, Any] | None = None,
 ) -> IntArray:
     """The weighted sum of all scores for each of ``rows``, which are the nodes that passed all filters.
 
@@ -52,7 +54,8 @@ def total_scores(
     constraints of their own are not spread.
     """
     total = np.zeros(len(rows), dtype=np.int64)
-    for points in plugin_scores(state, cls, pod, rows, profile, default_selector=default_selector).values():
+    found = plugin_scores(state, cls, pod, rows, profile, default_selector=default_selector, memory=memory)
+    for points in found.values():
         total += points
     return total
 
@@ -65,9 +68,10 @@ def plugin_scores(
     profile: ScoreProfile,
     *,
     default_selector: LabelSelector | None = None,
+    memory: dict[Hashable, Any] | None = None,
 ) -> dict[str, IntArray]:
     """The weighted points of each score that has something to say, by the name of upstream's plugin."""
-    question = Question(state, cls, pod, rows, profile, default_selector)
+    question = Question(state, cls, pod, rows, profile, default_selector, memory)
     found = {}
     for score in DEFAULT_SCORES:
         weight = score.weight(profile)

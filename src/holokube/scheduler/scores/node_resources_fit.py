@@ -1,4 +1,4 @@
-"""NodeResourcesFit, strategy LeastAllocated: the emptier a node, the better."""
+"""NodeResourcesFit: the emptier a node, the better; or, by the strategy MostAllocated, the fuller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class NodeResourcesFit:
         return profile.node_resources_fit
 
     def points(self, question: Question) -> IntArray:
-        """The mean share that would be left of each resource, of 100."""
+        """The mean share that would be left of each resource, or be in use, of 100."""
+        packs = question.profile.fit_strategy == "MostAllocated"
         total = np.zeros(len(question.rows), dtype=np.int64)
         weights = np.zeros_like(total)
         for name, weight in question.profile.fit_resources:
@@ -41,9 +42,9 @@ class NodeResourcesFit:
             if not wanted and name not in _NONZERO_COLUMNS and name != "ephemeral-storage":
                 continue
             allocatable = in_units(name, question.state.allocatable(name)[question.rows])
-            left = np.maximum(allocatable - used - wanted, 0)
+            used_then = np.minimum(used + wanted, allocatable)
             counts = allocatable > 0
-            share = left * MAX_SCORE // np.where(counts, allocatable, 1)
+            share = (used_then if packs else allocatable - used_then) * MAX_SCORE // np.where(counts, allocatable, 1)
             total += np.where(counts, share * weight, 0)
             weights += np.where(counts, weight, 0)
         points: IntArray = total // np.maximum(weights, 1)

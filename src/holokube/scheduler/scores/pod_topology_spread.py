@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holokube.kube.requirements import HOSTNAME_LABEL
-from holokube.packing.arrays import BoolArray, IntArray
+from holokube.kube.selectors import LabelSelector
+from holokube.packing.arrays import BoolArray, IntArray, RowArray
 from holokube.packing.counters import SpreadMatcher
 from holokube.packing.podclass import SpreadConstraint
 from holokube.scheduler.scores.profile import MAX_SCORE, ScoreProfile
 from holokube.scheduler.scores.protocol import Question
 
 _NO_KEYS: Final[frozenset[str]] = frozenset()
+_KEPT: Final = 256
 
 
 class PodTopologySpread:
@@ -32,23 +35,104 @@ class PodTopologySpread:
 
     def points(self, question: Question) -> IntArray | None:
         """100 where the fewest pods are; nodes without the labels of all constraints get nothing."""
-        constraints, is_default = _constraints(question)
-        if not constraints or not len(question.rows):
+        plan = _plan(question)
+        if plan is None:
             return None
-        # System defaults spread over host names even where nodes have no zone.
-        keys = _NO_KEYS if is_default else frozenset(c.topology_key for c in constraints)
-        counts = np.ones(len(question.rows), dtype=np.bool_)
-        for key in keys:
-            counts &= question.state.nodes.has_label(key, question.rows)
-        crowding = np.zeros(len(question.rows), dtype=np.float64)
-        for constraint in constraints:
-            crowding += _crowding(question, constraint, keys, counts)
-        rounded = np.where(counts, _rounded(crowding), 0)
+        rounded = _rounded(plan.crowding(question))
+        counts = plan.counts
+        if counts is None:
+            most = int(rounded.max())
+            if most == 0:
+                return np.full(len(rounded), MAX_SCORE, dtype=np.int64)
+            points: IntArray = MAX_SCORE * (most + int(rounded.min()) - rounded) // most
+            return points
+        rounded = np.where(counts, rounded, 0)
         most = int(rounded[counts].max(initial=0))
         if most == 0:
             return np.where(counts, MAX_SCORE, 0).astype(np.int64)
         least = int(rounded[counts].min())
         return np.where(counts, MAX_SCORE * (most + least - rounded) // most, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Domains:
+    """One constraint on certain rows."""
+
+    constraint: SpreadConstraint
+    matcher: SpreadMatcher
+    ids: RowArray
+    """The domain of each row."""
+    has_label: BoolArray | None
+    """Which rows are in a domain at all; None if all are."""
+    weight: float
+    """The more domains there are, the more a pod weighs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What of the score depends on nodes alone."""
+
+    rows: RowArray
+    nodes_at: int
+    selector: LabelSelector | None
+    keys: frozenset[str]
+    counts: BoolArray | None
+    """Which rows have the labels of all constraints; None if all have."""
+    domains: tuple[_Domains, ...]
+
+    def crowding(self, question: Question) -> NDArray[np.float64]:
+        """How crowded each row is, over all constraints."""
+        crowding: NDArray[np.float64] | None = None
+        for each in self.domains:
+            found = _crowding(question, each, self.keys)
+            crowding = found if crowding is None else crowding + found
+        return np.zeros(len(self.rows), dtype=np.float64) if crowding is None else crowding
+
+
+def _plan(question: Question) -> _Plan | None:
+    """Remembered for a class as long as nodes, and the choice of feasible ones, stay the same."""
+    memory, nodes_at = question.memory, question.state.node_journal.end
+    known: _Plan | None = memory.get(question.cls) if memory is not None else None
+    if (
+        known is not None and known.rows is question.rows and known.nodes_at == nodes_at
+        and known.selector == question.default_selector
+    ):  # fmt: skip
+        return known
+    constraints, is_default = _constraints(question)
+    if not constraints or not len(question.rows):
+        return None
+    plan = _made(question, constraints, nodes_at, is_default=is_default)
+    if memory is not None:
+        if len(memory) >= _KEPT:
+            memory.clear()
+        memory[question.cls] = plan
+    return plan
+
+
+def _made(
+    question: Question, constraints: tuple[SpreadConstraint, ...], nodes_at: int, *, is_default: bool
+) -> _Plan:
+    nodes, rows = question.state.nodes, question.rows
+    # System defaults spread over host names even where nodes have no zone.
+    keys = _NO_KEYS if is_default else frozenset(c.topology_key for c in constraints)
+    counts = np.ones(len(rows), dtype=np.bool_)
+    for key in sorted(keys):
+        counts &= nodes.has_label(key, rows)
+    domains = []
+    for constraint in constraints:
+        column = nodes.column(constraint.topology_key)
+        ids = column.ids[rows]
+        if constraint.topology_key == HOSTNAME_LABEL:
+            size = int(counts.sum())
+        else:
+            # A node without the label is in a domain of its own here, the same as one whose label is empty.
+            values = np.where(ids == column.number_of(""), 0, ids)
+            size = int(np.count_nonzero(np.bincount(values[counts])))
+        has_label = ids > 0
+        matcher = SpreadMatcher(question.cls.namespace, constraint.selector)
+        weight = math.log(size + 2)
+        domains.append(_Domains(constraint, matcher, ids, None if has_label.all() else has_label, weight))
+    return _Plan(rows, nodes_at, question.default_selector, keys, None if counts.all() else counts, tuple(domains))
 
 
 def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool]:
@@ -64,30 +148,23 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
     ), True
 
 
-def _crowding(
-    question: Question, constraint: SpreadConstraint, keys: frozenset[str], counts: BoolArray
-) -> NDArray[np.float64]:
-    """How crowded each row's domain is; the more domains there are, the more a pod weighs."""
-    state, cls, rows = question.state, question.cls, question.rows
-    matcher = SpreadMatcher(cls.namespace, constraint.selector)
-    column = state.nodes.column(constraint.topology_key)
-    domains = column.ids[rows]
+def _crowding(question: Question, domains: _Domains, keys: frozenset[str]) -> NDArray[np.float64]:
+    """How crowded each row's domain is."""
+    state, cls, constraint = question.state, question.cls, domains.constraint
+    if domains.has_label is not None and not domains.has_label.any():
+        return np.zeros(len(question.rows), dtype=np.float64)
     if constraint.topology_key == HOSTNAME_LABEL:
         # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-        per_row = state.pods_per_row(cls, matcher)[rows]
-        size = int(counts.sum())
+        per_row = state.pods_per_row(cls, domains.matcher)[question.rows]
     else:
         tally = state.tally(
-            cls, matcher, constraint.topology_key, keys=keys,
+            cls, domains.matcher, constraint.topology_key, keys=keys,
             affinity=cls.node_affinity if constraint.honor_affinity else None,
             tolerations=cls.tolerations if constraint.honor_taints else None,
         )  # fmt: skip
-        per_row = tally.counts[domains]
-        # A node without the label is in a domain of its own here, the same as one whose label is empty.
-        values = np.where(domains == column.number_of(""), 0, domains)
-        size = int(np.count_nonzero(np.bincount(values[counts])))
-    crowding = per_row.astype(np.float64) * math.log(size + 2) + float(constraint.max_skew - 1)
-    return np.where(domains > 0, crowding, 0.0)
+        per_row = tally.counts[domains.ids]
+    crowding = per_row.astype(np.float64) * domains.weight + float(constraint.max_skew - 1)
+    return crowding if domains.has_label is None else np.where(domains.has_label, crowding, 0.0)
 
 
 def _rounded(numbers: NDArray[np.float64]) -> IntArray:

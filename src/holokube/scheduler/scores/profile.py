@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from holokube.kube.requirements import HOSTNAME_LABEL, ZONE_LABEL
 
 MAX_SCORE: Final = 100
 """What the best node of a score can get before weights."""
+
+FitStrategy = Literal["LeastAllocated", "MostAllocated"]
+"""Whether NodeResourcesFit likes nodes for the room they have, or for having little left."""
 
 
 class DefaultSpread(NamedTuple):
@@ -33,7 +36,8 @@ class ScoreProfile:
     inter_pod_affinity: int = 2
     pod_topology_spread: int = 2
     fit_resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
-    """What NodeResourcesFit (LeastAllocated) looks at, and the weight of each."""
+    """What NodeResourcesFit looks at, and the weight of each."""
+    fit_strategy: FitStrategy = "LeastAllocated"
     balanced_resources: tuple[str, ...] = ("cpu", "memory")
     hard_pod_affinity_weight: int = 1
     """What a required affinity term of a pod that is there is worth to a pod that it means."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Question:
     profile: ScoreProfile
     default_selector: LabelSelector | None = None
     """What the services and the owner of the pod select pods by; see ``spread_selector``."""
+    memory: dict[Hashable, Any] | None = None
+    """Where a score may remember what it worked out; None if it shall not."""
 
 
 class Score(Protocol):

@@ -82,6 +82,8 @@ class Machines:
         """Uids of nodes that the informer still shows."""
         self._unwanted: dict[str, Machine] = {}
         """Machines taken back while their node was being made."""
+        self.changes = 0
+        """How often something about machines without a node has changed; nodes are told by the informer."""
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._listed_names: frozenset[str] = frozenset()
         self._remove_handler = informer.add_handler(self._on_node)
@@ -167,6 +169,7 @@ class Machines:
     def reserve(self, name: str, group: str, boot: Boot) -> Machine:
         """A new machine, counted from now on."""
         machine = Machine(name, group, boot)
+        self.changes += 1
         self._waiting[name] = machine
         return machine
 
@@ -197,6 +200,7 @@ class Machines:
 
     async def withdraw(self, machine: Machine) -> None:
         """Ends a machine: no node will come of it, and one that came goes."""
+        self.changes += 1
         self._waiting.pop(machine.name, None)
         if machine.uid:
             self._deleting.add(machine.uid)
@@ -240,6 +244,7 @@ class Machines:
             return
         if machine.boot.error is not None:
             machine.error = machine.boot.error
+            self.changes += 1
             _log.info("machine failed to boot", node=machine.name, group=machine.group)
             return
         pause_s = REGISTRATION_PAUSE_S
@@ -255,6 +260,7 @@ class Machines:
                     continue
                 _log.warning("machine cannot register", node=machine.name, group=machine.group, why=error.message)
                 machine.error = InstanceError(ErrorClass.OTHER, "REGISTRATION_FAILED", error.message)
+                self.changes += 1
             return
 
     async def check_unseen(self) -> None:
@@ -267,6 +273,7 @@ class Machines:
                 except NotFound:
                     found = None
                 if found is None or found["metadata"]["uid"] != machine.uid:
+                    self.changes += 1
                     self._waiting.pop(machine.name, None)
 
     async def stop(self) -> None:

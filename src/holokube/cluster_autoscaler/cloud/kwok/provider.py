@@ -65,6 +65,11 @@ class KwokProvider:
         return PROVIDER_NAME
 
     @property
+    def changes(self) -> int:
+        """Grows with every change of machines that are no nodes; for those who would rather not look each time."""
+        return self._machines.changes
+
+    @property
     def gpu_label(self) -> str:
         return self._config.gpu_label
 

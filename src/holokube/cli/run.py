@@ -1,0 +1,67 @@
+"""``holokube run``: scenarios on virtual time, one run per policy, compared side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holokube.cli.settings import Settings, common_options
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("run")
+@click.argument("scenario", type=click.Path(path_type=Path, exists=True), metavar="SCENARIO")
+@click.option(
+    "--policy", "policies", multiple=True, metavar="NAME",
+    help="Only this policy of the scenario; may be given several times. A kind of policy that the scenario does not "
+    "list is taken with its defaults.",
+)  # fmt: skip
+@click.option(
+    "--variant", "variants", multiple=True, type=_FILE, metavar="FILE",
+    help="Also run the scenario with the changes of this file; may be given several times.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=None, metavar="SEED", help="Seed; that of the scenario unless told.")
+@click.option("--report", type=_FILE, default=None, metavar="F.html", help="Write a report that opens in any browser.")
+@click.option(
+    "--event-log", type=_FILE, default=None, metavar="FILE",
+    help="Write what happened and what was decided, as lines of JSON. With several runs, a file for each: the run's "
+    "name goes before the ending.",
+)  # fmt: skip
+@click.option(
+    "--dashboard", is_flag=True, help="Serve a page that shows the runs as they go on, and slows them down or pauses.",
+)  # fmt: skip
+@click.option(
+    "--dashboard-port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
+    help="Port of that page on the loopback address; a free one unless told.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True,
+    help="Form of what is printed.",
+)  # fmt: skip
+@common_options
+@click.pass_obj
+def command(
+    settings: Settings,
+    scenario: Path,
+    policies: tuple[str, ...],
+    variants: tuple[Path, ...],
+    seed: int | None,
+    report: Path | None,
+    event_log: Path | None,
+    dashboard: bool,
+    dashboard_port: int,
+    output: str,
+) -> int:
+    """Run SCENARIO on virtual time, once for each of its policies, and compare the runs.
+
+    All components are real: API server, scheduler, controllers, hollow kubelets and autoscaler; only time is not. The
+    same seed gives the same results, byte by byte. Exit codes: 0 done, 3 an assertion of the scenario does not hold.
+    """
+    settings.configure_logging()
+    from holokube.cli.run_many import Order, run_all
+
+    port = dashboard_port if dashboard or dashboard_port else None
+    order = Order(scenario, policies, variants, seed, report, event_log, output, port)
+    return run_all(order, settings)

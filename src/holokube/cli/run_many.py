@@ -1,0 +1,169 @@
+"""The runs of one ``holokube run``: which there are, their files, and what is printed."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+import click
+import orjson
+
+from holokube.base.clock import WallClock
+from holokube.base.errors import UsageError
+from holokube.cli.progress import ProgressLine
+from holokube.cli.settings import Settings
+from holokube.cluster.policies import kinds
+from holokube.lab.comparison import as_document, csv_rows
+from holokube.lab.results import RunResult
+from holokube.lab.run.runner import Observe, Progress, run_scenario
+from holokube.lab.scenario.model import PolicyKind, PolicySpec, Scenario
+from holokube.lab.scenario.reading import read_scenario
+
+ASSERTION_MISSED: Final = 3
+SCENARIO_FILE: Final = "scenario.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the command line asks for."""
+
+    scenario: Path
+    policies: tuple[str, ...] = ()
+    variants: tuple[Path, ...] = ()
+    seed: int | None = None
+    report: Path | None = None
+    event_log: Path | None = None
+    output: str = "table"
+    dashboard_port: int | None = None
+    """Where the live page is; None for no page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One run; its policy's name is the label in tables."""
+
+    scenario: Scenario
+    policy: PolicySpec
+
+
+def run_all(order: Order, settings: Settings) -> int:
+    """Run everything, print and write it; the exit code."""
+    planned = plan_runs(order)
+    with _page(order.dashboard_port) as observe:
+        results = [_run_one(order, one, len(planned), observe) for one in planned]
+    if order.report is not None:
+        from holokube.report.document import write_report
+
+        write_report(results, order.report)
+        click.echo(f"Report: {order.report}", err=True)
+    _print(results, order.output, settings)
+    held = all(outcome.holds for result in results for outcome in result.outcomes)
+    return 0 if held else ASSERTION_MISSED
+
+
+def plan_runs(order: Order) -> list[Planned]:
+    """The scenario with each policy, then each variant with each."""
+    path = order.scenario / SCENARIO_FILE if order.scenario.is_dir() else order.scenario
+    base = read_scenario(path)
+    found = [Planned(base, policy) for policy in choose(base, order.policies)]
+    for variant in order.variants:
+        changed = read_scenario(path, variants=[variant])
+        chosen = choose(changed, order.policies)
+        for policy in chosen:
+            label = variant.stem if len(chosen) == 1 else f"{policy.name}/{variant.stem}"
+            found.append(Planned(changed, replace(policy, name=label)))
+    return found
+
+
+def choose(scenario: Scenario, names: Sequence[str]) -> list[PolicySpec]:
+    """The policies of a scenario by name; those that it does not list, by kind and with their defaults."""
+    if not names:
+        return list(scenario.policies)
+    listed = {policy.name: policy for policy in scenario.policies}
+    found = []
+    for name in dict.fromkeys(names):
+        if name in listed:
+            found.append(listed[name])
+        elif name in kinds():
+            found.append(PolicySpec(cast("PolicyKind", name)))
+        else:
+            raise UsageError(
+                f"--policy {name}: the scenario has no policy of that name, and there is no such kind",
+                hint=f"It has {', '.join(listed)}; kinds are {', '.join(kinds())}.",
+            )
+    return found
+
+
+@contextmanager
+def _page(port: int | None) -> Iterator[Observe | None]:
+    """The live page, while the runs go on."""
+    if port is None:
+        yield None
+        return
+    from holokube.dashboard.run_watching import RunPage
+
+    page = RunPage(WallClock(), port=port)
+    click.echo(f"Dashboard: {page.start()}", err=True)
+    try:
+        yield page.observe
+    finally:
+        page.stop()
+
+
+def _run_one(order: Order, planned: Planned, count: int, observe: Observe | None) -> RunResult:
+    line = ProgressLine()
+    with _log_file(order.event_log, planned.policy.name if count > 1 else "") as log:
+        return run_scenario(
+            planned.scenario, planned.policy, seed=order.seed, event_log=log,
+            on_progress=lambda progress: _show(line, progress), observe=observe,
+        )  # fmt: skip
+
+
+def _show(line: ProgressLine, progress: Progress) -> None:
+    hours, minutes = divmod(round(progress.done_s / 60), 60)
+    text = (
+        f"{progress.scenario}, {progress.policy}: {hours}h{minutes:02} of {progress.duration_s / 3600:g}h, "
+        f"{progress.speed_up:,.0f} times real time, {progress.nodes} nodes, {progress.pending} pods pending"
+    )
+    if progress.done_s < progress.duration_s:
+        line.show(text)
+    else:
+        line.done(f"{text}, {progress.took_s:.1f} s")
+
+
+@contextmanager
+def _log_file(path: Path | None, label: str) -> Iterator[TextIO | None]:
+    """The event log of a run. It gets its name when it is complete; an interrupted one is not left behind."""
+    if path is None:
+        yield None
+        return
+    final = path.with_name(f"{path.stem}.{label.replace('/', '-')}{path.suffix}") if label else path
+    partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        partial.replace(final)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _print(results: Sequence[RunResult], output: str, settings: Settings) -> None:
+    if output == "json":
+        sys.stdout.write(orjson.dumps(as_document(results), option=orjson.OPT_INDENT_2).decode() + "\n")
+    elif output == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(csv_rows(results))
+    else:
+        from rich.console import Console
+
+        from holokube.cli.run_tables import show_runs
+
+        console = Console(
+            no_color=not settings.colors_stdout(), highlight=False, width=None if sys.stdout.isatty() else 160
+        )
+        show_runs(console, results)

@@ -1,0 +1,100 @@
+"""Global consolidation as a method of disruption: any nodes for any others, in place of many for one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from holokube.karpenter.disruption.balanced import scores_of
+from holokube.karpenter.disruption.consolidation import (
+    approval_notices,
+    by_ratio,
+    consolidation_obstruction,
+    eligibility_notices,
+)
+from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.types import Candidate, Command, DisruptionClass, Obstruction, Outcome, Reason
+from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.optimal.global_consolidation import GlobalMove, MoveLimits, MovingReading
+from holokube.karpenter.optimal.kept_plan import PlanBook, with_waiting
+from holokube.karpenter.pausing import Steps, without_pauses
+from holokube.karpenter.scheduling.results import Results
+
+LOOK_EVERY_S: Final = 1800.0
+"""A search costs as much as many passes of Karpenter's own methods, and pods that were moved should have some peace."""
+LIMITS: Final = MoveLimits(
+    rounds=60, work=12_000_000, least_saving=0.08, least_share=0.02, most_removed=60, slack=0.03
+)
+"""Of one command. Many small ones, one after the other, disturb less than one that turns the whole cluster over."""
+
+
+class GlobalConsolidation:
+    """Looks for the move that saves most; blockers, budgets, and the second look before it begins are Karpenter's."""
+
+    name: Final = "global"
+    reason: Final = Reason.UNDERUTILIZED
+    disruption_class: Final = DisruptionClass.GRACEFUL
+    consolidation_type: Final = "global"
+    is_validated: Final = True
+
+    def __init__(self, book: PlanBook, limits: MoveLimits = LIMITS, *, look_every_s: float = LOOK_EVERY_S) -> None:
+        self._book = book
+        self._limits = limits
+        self._look_every_s = look_every_s
+        self._not_before_s = -math.inf
+
+    def obstruction(self, candidate: Candidate) -> Obstruction | None:
+        """Nodes with pods, of pools that consolidate more than empty ones."""
+        return consolidation_obstruction(candidate)
+
+    def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
+        """The move, if one saves enough."""
+        return without_pauses(self.steps(view, memory))
+
+    def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
+        """The same, step by step."""
+        notices = eligibility_notices(view, self)
+        candidates = by_ratio(view.candidates(self))
+        if not candidates or memory.is_settled(view.mark) or view.now_s < self._not_before_s:
+            return Outcome(None, memory, notices)
+        self._not_before_s = view.now_s + self._look_every_s
+        budgets = view.budget_left(self.reason)
+        command = yield from self._best(view, candidates, budgets)
+        if command is None:
+            held_back = any(
+                sum(one.pool.name == pool for one in candidates) > left for pool, left in budgets.items()
+            )
+            return Outcome(None, memory if held_back else memory.settled(view.mark), notices)
+        assert command.results is not None, "a move says where pods go"
+        self._book.keep(command.names, command.results)
+        return Outcome(command, memory, notices + approval_notices(command))
+
+    def _best(
+        self, view: DisruptionView, candidates: Sequence[Candidate], budgets: dict[str, int]
+    ) -> Steps[Command | None]:
+        """The best move that every Balanced pool approves of; pools that do not are left out of the next attempt."""
+        if view.problem is None:
+            raise ValueError("global consolidation needs a view that knows the whole problem")
+        allowed = [one for one in candidates if budgets.get(one.pool.name, 0) > 0]
+        problem = with_waiting(view.problem()) if allowed else None
+        while allowed and problem is not None:
+            reading = MovingReading(problem, allowed)
+            move = yield from reading.best_move(budgets, self._limits, spot_to_spot=view.options.spot_to_spot)
+            if not move.removed:
+                return None
+            command = self._command(move, allowed, view)
+            disliked = {pool for pool, score in command.scores.items() if not score.is_approved}
+            if not disliked:
+                return command
+            allowed = [one for one in allowed if one.pool.name not in disliked]
+        return None
+
+    def _command(self, move: GlobalMove, candidates: Sequence[Candidate], view: DisruptionView) -> Command:
+        gone = set(move.removed)
+        chosen = tuple(one for one in candidates if one.name in gone)
+        results = Results(move.claims, move.existing, {})
+        scores = scores_of(chosen, move.savings, view.totals)
+        return Command(
+            self.name, self.reason, self.consolidation_type, chosen, tuple(move.claims), results, move.savings, scores
+        )

@@ -1,0 +1,60 @@
+"""The strategy ``optimal``: the planner for pods, and global consolidation in place of Karpenter's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from holokube.base.clock import Clock
+from holokube.karpenter.disruption.drift import Drift
+from holokube.karpenter.disruption.emptiness import Emptiness
+from holokube.karpenter.optimal.global_method import GlobalConsolidation
+from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper
+from holokube.karpenter.optimal.planning import plan
+from holokube.karpenter.optimal.search import Effort
+from holokube.karpenter.optimal.solver_library import load
+from holokube.karpenter.provisioning.provisioner import Solve
+from holokube.karpenter.scheduling.problem import Problem, pod_key
+from holokube.karpenter.scheduling.results import PodError, Results
+from holokube.karpenter.scheduling.solver import Solver
+from holokube.karpenter.strategy import Strategy
+
+BATCH: Final = Effort(
+    target_gap=0.01, improvement_rounds=160, column_rounds=20, value_rounds=0, pattern_work=400, share_work=3_000,
+    whole_nodes=60, work=40_000_000, is_narrow=True,
+)  # fmt: skip
+"""Of one batch of pods; counts only, so that the same batch always gets the same plan."""
+
+
+def optimal_strategy() -> Strategy:
+    """A strategy with a memory of its own for the plan it is about to carry out; SolverMissing without HiGHS."""
+    load()
+    book = PlanBook()
+    return Strategy(
+        solve_on=lambda clock: solve_on(clock, book),
+        methods=(Emptiness(), Drift(), GlobalConsolidation(book)),
+        simulate=lambda scene: PlanKeeper(scene.problem, book),
+    )
+
+
+def solve_on(_clock: Clock, book: PlanBook) -> Solve:
+    """Plans for batches of pods. Work is bounded, not time, so no clock is asked.
+
+    Pods on their way that a plan of consolidation provides for need no second place.
+    """
+
+    async def solve(problem: Problem) -> Results:
+        return plan_batch(replace(problem, pods=[pod for pod in problem.pods if not book.provides_for(pod)]))
+
+    return solve
+
+
+def plan_batch(problem: Problem, effort: Effort = BATCH) -> Results:
+    """The plan as a solve answers it. Where nothing has to be bought there is nothing to be planned."""
+    free = Solver(replace(problem, options=replace(problem.options, timeout_s=None))).solve()
+    if not free.new_claims and not free.failed:
+        return free
+    found = plan(problem, effort=effort)
+    pods = {pod_key(pod): pod for pod in problem.pods}
+    failed = {key: PodError(pods[key], why) for key, why in found.errors.items()}
+    return Results(found.claims, found.existing, failed)

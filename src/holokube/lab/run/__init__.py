@@ -1,0 +1,1 @@
+"""Runs of scenarios: a whole cluster on virtual time, driven, disturbed and measured."""

@@ -1,0 +1,309 @@
+"""What becomes of pods, by what the watch tells: how long they wait, where they run, how they end, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from holokube.base.clock import Clock
+from holokube.client.informer import EventType
+from holokube.kube.conditions import get_condition
+from holokube.kube.resources import CPU, MEMORY, pod_requests
+from holokube.kube.types import JsonObject
+from holokube.lab.results import PodSpan
+from holokube.lab.run.amounts import HOUR_MS, Area, milliseconds
+from holokube.lab.run.event_log import EventLog
+from holokube.lab.run.node_meter import NodeMeter, NodeRecord
+from holokube.lab.run.owners import Owners, is_daemon
+from holokube.lab.run.usage_meter import UsageMeter
+from holokube.pricing.cost_meter import PodShare, workload_fractions
+
+_ENDS: Final[Mapping[str, Literal["done", "failed"]]] = {"Succeeded": "done", "Failed": "failed"}
+_EVICTION: Final = "DisruptionTarget"
+OnUnschedulable = Callable[[str, str], None]
+"""Called with ``namespace/name`` and the scheduler's words, once for each pod that finds no place at first."""
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """A pod that is or was there."""
+
+    name: str
+    """``namespace/name``."""
+    workload: str
+    cpu_milli: int
+    memory_bytes: int
+    created_ms: int
+    shape: int
+    """Pods of one shape are placed alike; -1 for those of daemons."""
+    was_there: bool = False
+    """Whether it was on a node before the run began: it has not waited for one."""
+    node: NodeRecord | None = None
+    bound_ms: int | None = None
+    ready_ms: int | None = None
+    ended_ms: int | None = None
+    end: Literal["", "done", "failed", "deleted", "evicted"] = ""
+    is_evicted: bool = False
+    is_ready: bool = False
+    waits_loudly: bool = False
+    """Whether the scheduler has told why it waits."""
+
+    def span(self) -> PodSpan:
+        """The life as results have it."""
+        return PodSpan(
+            self.name, self.workload, None if self.node is None else self.node.index, self.cpu_milli,
+            self.memory_bytes, self.created_ms / 1000, _seconds(self.bound_ms), _seconds(self.ready_ms),
+            _seconds(self.ended_ms), self.end,
+        )  # fmt: skip
+
+
+class PodMeter:
+    """A handler of the informer of pods."""
+
+    def __init__(
+        self, clock: Clock, nodes: NodeMeter, owners: Owners, usage: UsageMeter, log: EventLog,
+        on_unschedulable: OnUnschedulable,
+    ) -> None:  # fmt: skip
+        self._clock = clock
+        self._nodes = nodes
+        self._owners = owners
+        self._usage = usage
+        self._log = log
+        self._on_unschedulable = on_unschedulable
+        self._alive: dict[str, PodRecord] = {}
+        self.records: list[PodRecord] = []
+        """All that ever were, in the order in which they came."""
+        self.shapes = Shapes()
+        self.pending, self.running = Area(), Area()
+        self.cpu_milli, self.memory_bytes = Area(), Area()
+        self.created = 0
+        self.evictions = 0
+        self.cost_usd: dict[str, float] = {}
+        """By workload, of pods that have left their node."""
+        self.has_begun = False
+        nodes.on_gone = self._node_gone
+
+    def on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None:
+            assert old is not None
+            self._delete(old)
+            return
+        uid = new["metadata"]["uid"]
+        record = self._alive.get(uid)
+        if record is None:
+            if old is not None and old["metadata"]["uid"] != uid:
+                self._delete(old)
+            elif old is not None:
+                # It has ended already; that it is still being written about changes nothing.
+                return
+            record = self._create(new)
+        self._look(record, uid, new)
+
+    def _create(self, pod: JsonObject) -> PodRecord:
+        now_ms = milliseconds(self._clock.monotonic())
+        meta = pod["metadata"]
+        cpu, memory = self.shapes.requests_of(pod)
+        record = PodRecord(
+            f"{meta.get('namespace', '')}/{meta['name']}", self._owners.workload_of(pod), cpu, memory, now_ms,
+            -1 if is_daemon(pod) else self.shapes.shape_of(pod),
+        )  # fmt: skip
+        self.records.append(record)
+        self._alive[meta["uid"]] = record
+        self.created += self.has_begun
+        self.pending.add(1, now_ms)
+        self._log.write(now_ms, "Pod", record.name, "created", workload=record.workload)
+        return record
+
+    def _look(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
+        status = pod.get("status") or {}
+        if record.bound_ms is None:
+            node = pod["spec"].get("nodeName")
+            if node:
+                self._bind(record, uid, node)
+            elif not record.waits_loudly:
+                self._hear(record, status)
+        if not record.is_evicted and pod["metadata"].get("deletionTimestamp"):
+            self._see_eviction(record, pod)
+        end = _ENDS.get(str(status.get("phase")))
+        if end is not None:
+            if end == "failed" and not record.is_evicted:
+                # A pod of a lost node is marked as failed on its way out.
+                self._see_eviction(record, pod)
+            self._end(record, uid, "evicted" if end == "failed" and record.is_evicted else end)
+            return
+        if record.node is not None:
+            self._see_readiness(record, uid, pod)
+
+    def _bind(self, record: PodRecord, uid: str, node: str) -> None:
+        now_ms = milliseconds(self._clock.monotonic())
+        record.bound_ms = now_ms
+        record.was_there = not self.has_begun
+        self.pending.add(-1, now_ms)
+        self.running.add(1, now_ms)
+        host = self._nodes.by_name.get(node)
+        if host is not None:
+            record.node = host
+            host.pods[uid] = None
+            self.cpu_milli.add(record.cpu_milli, now_ms)
+            self.memory_bytes.add(record.memory_bytes, now_ms)
+        self._log.write(now_ms, "Pod", record.name, "bound", node=node)
+
+    def _hear(self, record: PodRecord, status: Mapping[str, Any]) -> None:
+        for condition in status.get("conditions") or ():
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                record.waits_loudly = True
+                self._on_unschedulable(record.name, str(condition.get("message") or condition.get("reason") or ""))
+
+    def _see_eviction(self, record: PodRecord, pod: JsonObject) -> None:
+        condition = get_condition(pod, _EVICTION)
+        if condition is not None and condition.get("status") == "True":
+            record.is_evicted = True
+            self.evictions += self.has_begun
+            now_ms = milliseconds(self._clock.monotonic())
+            self._log.write(now_ms, "Pod", record.name, "evicted", why=condition.get("reason", ""))
+
+    def _see_readiness(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
+        ready = get_condition(pod, "Ready")
+        is_ready = ready is not None and ready.get("status") == "True"
+        if is_ready and record.ready_ms is None:
+            now_ms = milliseconds(self._clock.monotonic())
+            record.ready_ms = now_ms
+            self._log.write(now_ms, "Pod", record.name, "ready")
+        if is_ready != record.is_ready:
+            record.is_ready = is_ready
+            self._usage.see(uid, pod)
+
+    def _delete(self, pod: JsonObject) -> None:
+        uid = pod["metadata"]["uid"]
+        record = self._alive.get(uid)
+        if record is not None:
+            if not record.is_evicted:
+                # One that is removed by force was never seen on its way out.
+                self._see_eviction(record, pod)
+            self._end(record, uid, "evicted" if record.is_evicted else "deleted")
+
+    def _end(self, record: PodRecord, uid: str, end: Literal["done", "failed", "deleted", "evicted"]) -> None:
+        now_ms = milliseconds(self._clock.monotonic())
+        del self._alive[uid]
+        record.ended_ms, record.end = now_ms, end
+        if record.bound_ms is None:
+            self.pending.add(-1, now_ms)
+        else:
+            self.running.add(-1, now_ms)
+            self._leave(record, uid, now_ms)
+        self._usage.forget(uid)
+        self._log.write(now_ms, "Pod", record.name, end)
+
+    def _leave(self, record: PodRecord, uid: str, now_ms: int) -> None:
+        """It takes no room any more, and costs nothing."""
+        node = record.node
+        if node is not None and uid in node.pods:
+            del node.pods[uid]
+            self.cpu_milli.add(-record.cpu_milli, now_ms)
+            self.memory_bytes.add(-record.memory_bytes, now_ms)
+            usd = _cost_usd(record, node, now_ms)
+            if usd:
+                self.cost_usd[record.workload] = self.cost_usd.get(record.workload, 0.0) + usd
+
+    def _node_gone(self, node: NodeRecord) -> None:
+        now_ms = milliseconds(self._clock.monotonic())
+        for uid in [*node.pods]:
+            record = self._alive.get(uid)
+            if record is not None:
+                self._leave(record, uid, now_ms)
+
+    # What came of it
+
+    def cost_by_workload(self, now_ms: int) -> dict[str, float]:
+        """USD by whose requests took the nodes up; those that are still there up to now."""
+        found = dict(self.cost_usd)
+        for uid, record in self._alive.items():
+            if record.node is not None and uid in record.node.pods:
+                usd = _cost_usd(record, record.node, now_ms)
+                if usd:
+                    found[record.workload] = found.get(record.workload, 0.0) + usd
+        return found
+
+    def waits_ms(self, now_ms: int) -> list[int]:
+        """From creation to a node, in order; of pods that have none yet, up to now."""
+        found = []
+        for record in self.records:
+            if record.bound_ms is not None:
+                if not record.was_there:
+                    found.append(record.bound_ms - record.created_ms)
+            elif record.ended_ms is None:
+                found.append(now_ms - record.created_ms)
+        found.sort()
+        return found
+
+    def starts_ms(self) -> list[int]:
+        """From creation to ready, in order."""
+        return sorted(
+            record.ready_ms - record.created_ms
+            for record in self.records
+            if record.ready_ms is not None and not record.was_there
+        )
+
+
+class Shapes:
+    """Which pods are alike: the same workload's, with the same requests and rules, cost a planner the same."""
+
+    def __init__(self) -> None:
+        self.examples: list[JsonObject] = []
+        """One pod of each shape."""
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
+
+    def requests_of(self, pod: JsonObject) -> tuple[int, int]:
+        """Millicores and bytes."""
+        spec = pod["spec"]
+        plain = not (spec.get("initContainers") or spec.get("overhead") or spec.get("resources"))
+        key = _requests_key(spec) if plain else None
+        known = self._requests.get(key) if key is not None else None
+        if known is None:
+            amounts = pod_requests(pod)
+            known = amounts.get(CPU, 0), amounts.get(MEMORY, 0) // 1000
+            if key is not None:
+                self._requests[key] = known
+        return known
+
+    def shape_of(self, pod: JsonObject) -> int:
+        """The number of its shape."""
+        meta = pod["metadata"]
+        labels = meta.get("labels") or {}
+        owner = next((one["uid"] for one in meta.get("ownerReferences") or () if one.get("controller")), meta["uid"])
+        key = (
+            owner, labels.get("pod-template-hash") or labels.get("controller-revision-hash"),
+            _requests_key(pod["spec"]),
+        )  # fmt: skip
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.examples)
+            self.examples.append(pod)
+        return number
+
+
+def _requests_key(spec: Mapping[str, Any]) -> tuple[Any, ...]:
+    found = []
+    for container in spec["containers"]:
+        requests = (container.get("resources") or {}).get("requests") or {}
+        found.append((requests.get("cpu"), requests.get("memory")))
+    return tuple(found)
+
+
+def _cost_usd(record: PodRecord, node: NodeRecord, now_ms: int) -> float:
+    """What the pod's part of its node has cost since it came.
+
+    A scheduler puts no more on a node than it has, so that no part depends on the others.
+    """
+    if not node.price_nano_usd or record.bound_ms is None:
+        return 0.0
+    allocatable = {CPU: node.cpu_milli, MEMORY: node.memory_bytes}
+    share = PodShare(record.workload, {CPU: record.cpu_milli, MEMORY: record.memory_bytes})
+    part = workload_fractions(allocatable, (share,)).get(record.workload, 0.0)
+    return node.price_usd_per_hour * part * (now_ms - record.bound_ms) / HOUR_MS
+
+
+def _seconds(milli: int | None) -> float | None:
+    return None if milli is None else milli / 1000

@@ -1,0 +1,169 @@
+"""The reference of scenario files, made of the types that read them: their docstrings, fields and defaults."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING
+from functools import cache
+from typing import Final
+
+from holokube.lab.results import MEASURES
+from holokube.lab.scenario import curves, faults, node_groups
+from holokube.lab.scenario.behaviour import Failure, PodBehaviour
+from holokube.lab.scenario.model import API_VERSION, KIND, ClusterSpec, PolicySpec, Scenario, Workload
+from holokube.lab.scenario.shapes import FileField, file_fields
+from holokube.lab.scenario.traces import TraceSource
+
+_HEAD: Final = f"""\
+# Scenarios
+
+<!-- Written by `python tools/docs/scenario_reference.py`; change the types in holokube.lab.scenario, not this file. -->
+
+A scenario is a YAML file that says what a cluster begins with, what happens in it and when, who decides how many nodes
+there are, and what is expected in the end. `holokube run FILE` runs it. `examples/` has some to begin with.
+
+```yaml
+apiVersion: {API_VERSION}
+kind: {KIND}
+metadata:
+  name: lunch-break
+spec:
+  duration: 6h
+  start: 2026-01-05T09:00:00Z
+  workloads:
+  - name: web
+    curve: {{kind: diurnal, low: 5, high: 40, peak: "12:30", noise: 0.1}}
+    manifests:
+    - file: web.yaml
+  policies:
+  - karpenter
+  - kind: cluster-autoscaler
+    flags: [--expander=least-waste]
+    nodeGroups:
+    - {{instanceType: m-4x-amd64-linux, max: 50}}
+  assertions:
+  - pending_p99_s < 60
+```
+
+A field that is not listed here is an error. All mistakes of a file are told at once, each with file, line and column,
+the field, and what to write instead:
+
+    scenario.yaml:10:29: spec.workloads[0].curve.hihg: there is no such field. Did you mean high?
+
+Paths of files are relative to the scenario. Durations are Go's, and days: `90s`, `5m`, `1h30m`, `24h`, `1d`. Times such
+as `at` and `until` count from the start of the run.
+
+## Variants and single values
+
+`--variant FILE` puts another, partial scenario over the first: mappings are merged field by field, lists whose parts
+all have a `name` part by part, and anything else is replaced. A field without a value takes the first one's away. The
+name of its file is its label in tables.
+
+`holokube sweep` changes single values by their paths: `--set spec.workloads[0].curve.high=20,40`. A part of a list may
+be named too: `--set spec.workloads[web].curve.high=20,40`. Names with dots are quoted:
+`labels["app.kubernetes.io/name"]`.
+
+## Manifests
+
+Where a list of manifests is expected, each part is an object of Kubernetes written in place, `file: NAME`, or the name
+alone. A file may hold many objects, as YAML or JSON, also gzipped: plain manifests, what `kubectl get ... -o yaml` (or
+`-o json`) printed, or what `holokube snapshot` wrote. What only a living object has, such as its uid and status, is
+taken off, except in `snapshots`.
+
+## Distributions of durations
+
+A duration may be fixed (`5s`), uniform (`{{min: 2s, max: 8s}}`), or exponential above a minimum and cut at a maximum
+(`{{min: 1m, mean: 10m, max: 1h}}`; `min` and `max` may be left out).
+"""
+
+_KINDS: Final[Sequence[tuple[str, str, dict[str, type]]]] = (
+    ("Curves", "How many replicas a workload has over time. The field `kind` says which curve it is.",
+     dict(curves.CURVES)),
+    ("Arrivals", "When Jobs or Pods are made. The field `kind` says how.", dict(curves.ARRIVALS)),
+    ("Faults", "What goes wrong. The field `kind` says what.", {str(kind): cls for kind, cls in faults.FAULTS.items()}),
+)  # fmt: skip
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [_HEAD, *_section(Scenario, "spec")]
+    parts.extend(_section(ClusterSpec, "spec.cluster"))
+    parts.extend(_section(Workload, "spec.workloads[]"))
+    parts.extend(_section(PodBehaviour, "spec.workloads[].behaviour"))
+    parts.extend(_section(Failure, "spec.workloads[].behaviour.failure"))
+    parts.extend(_section(TraceSource, "spec.trace"))
+    parts.extend(_section(PolicySpec, "spec.policies[]"))
+    parts.extend(_section(node_groups.NodeGroup, "spec.policies[].nodeGroups[]"))
+    for title, words, classes in _KINDS:
+        parts.append(f"## {title}\n\n{words}\n")
+        if classes.get("zone-loss") is not None:
+            parts.append(f"Every fault has besides:\n\n{_table(faults.Fault)}\n")
+        for kind, cls in classes.items():
+            parts.extend(_section(cls, f"kind: {kind}", level="###"))
+            if cls is curves.Steps:
+                parts.extend(_section(curves.Step, "points[]", level="####"))
+            elif cls is curves.Cron:
+                parts.extend(_section(curves.Due, "rules[]", level="####"))
+    parts.append(_measures())
+    return "\n".join(parts)
+
+
+def _section(cls: type, where: str, *, level: str = "##") -> Iterator[str]:
+    yield f"{level} {cls.__name__}\n"
+    yield f"`{where}`: {_prose(inspect.cleandoc(cls.__doc__ or ''))}\n"
+    if file_fields(cls):
+        yield f"{_table(cls)}\n"
+
+
+def _table(cls: type) -> str:
+    meanings = _meanings(cls)
+    rows = ["| field | value | default | meaning |", "|---|---|---|---|"]
+    for one in file_fields(cls):
+        cells = (f"`{one.name}`", one.value.describes, _default(one), meanings.get(one.attribute, ""))
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows)
+
+
+def _default(one: FileField) -> str:
+    if one.default is MISSING:
+        return "required"
+    if one.default is None or one.default == () or one.default == "":
+        return ""
+    shown = one.value.shown(one.default)
+    return f"`{shown}`" if shown else ""
+
+
+@cache
+def _meanings(cls: type) -> dict[str, str]:
+    """The text below each field in the source of a class."""
+    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    names = {one.name for one in dataclasses.fields(cls)}
+    found: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        if (
+            isinstance(before, ast.AnnAssign)
+            and isinstance(before.target, ast.Name)
+            and before.target.id in names
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            found[before.target.id] = _prose(inspect.cleandoc(after.value.value)).replace("\n", " ")
+    return found
+
+
+def _prose(text: str) -> str:
+    """Docstrings mark code with two backquotes, Markdown with one."""
+    return text.replace("``", "`")
+
+
+def _measures() -> str:
+    rows = ["## Measures", "", "What assertions are about, and what the results of a run have.", ""]
+    rows += ["| measure | what it is | unit | better |", "|---|---|---|---|"]
+    rows += [f"| `{one.name}` | {one.title} | {one.unit} | {one.better} |" for one in MEASURES]
+    told = "Seconds may be written as durations (`pending_p99_s < 2m`), shares as percentages"
+    return "\n".join([*rows, "", f"{told} (`cpu_allocated_share > 60%`).", ""])
