@@ -40,6 +40,7 @@ lint: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/lint/forbidden_calls.py
 	$(BIN)/python tools/docs/cli_reference.py --check
+	$(BIN)/python tools/docs/scenario_reference.py --check
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-report.html

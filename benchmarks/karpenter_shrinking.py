@@ -15,6 +15,7 @@ from holokube.cluster.components import PARTS, Part
 from holokube.cluster.living import LivingOptions
 from holokube.cluster.optimal_policy import OPTIMAL
 from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.optimal.global_method import LOOK_EVERY_S
 from holokube.karpenter.optimal.strategy import optimal_strategy
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.strategy import KARPENTER, Strategy
@@ -23,9 +24,11 @@ from holokube.pricing.instance_types import Catalog
 from holokube.scheduler.profiles import Profile
 from holokube.testing import Cluster
 
-LOOK_EVERY_S: Final = 30.0
+SAMPLE_EVERY_S: Final = 30.0
 QUIET_S: Final = 900.0
-"""For so long nothing may change; consolidation looks again at least every five minutes."""
+"""For so long nothing may change: Karpenter looks again at least every five minutes."""
+QUIET_OPTIMAL_S: Final = 2 * LOOK_EVERY_S + 300.0
+"""In this, global consolidation looks twice."""
 LIMIT_S: Final = 24 * 3600.0
 REGISTRATION_DELAY: Final = "30s"
 """What a machine takes to come up, as in a real cloud."""
@@ -66,15 +69,16 @@ def shrink(
     """
     started_s = time.perf_counter()
     given = clusters.build(seed, shape)
-    strategy = optimal_strategy() if policy == OPTIMAL else KARPENTER
+    strategy, quiet_s = (optimal_strategy(), QUIET_OPTIMAL_S) if policy == OPTIMAL else (KARPENTER, QUIET_S)
     options = LivingOptions(parts=PARTS - {Part.SCHEDULER}, quiet_heartbeats=True)
     with Cluster(nodes=0, seed=seed, options=options) as cluster:
-        return cluster.run(_shrink, cluster, given, strategy, scheduler, limit_s, started_s)
+        return cluster.run(_shrink, cluster, given, strategy, scheduler, quiet_s, limit_s, started_s)
 
 
 async def _shrink(
-    cluster: Cluster, given: clusters.Cluster, strategy: Strategy, scheduler: Profile, limit_s: float, started_s: float
-) -> Shrunk:
+    cluster: Cluster, given: clusters.Cluster, strategy: Strategy, scheduler: Profile, quiet_s: float, limit_s: float,
+    started_s: float,
+) -> Shrunk:  # fmt: skip
     catalog = Catalog(given.types)
     pools = [_applicable(pool.object) for pool in given.pools]
     async with (
@@ -89,12 +93,12 @@ async def _shrink(
         here.start()
         begun_s = changed_s = here.clock.monotonic()
         last = _names(before)
-        while here.clock.monotonic() - changed_s < QUIET_S and here.clock.monotonic() - begun_s < limit_s:
-            await here.clock.sleep(LOOK_EVERY_S)
+        while here.clock.monotonic() - changed_s < quiet_s and here.clock.monotonic() - begun_s < limit_s:
+            await here.clock.sleep(SAMPLE_EVERY_S)
             now = _names(await here.nodes())
             if now != last:
                 last, changed_s = now, here.clock.monotonic()
-        has_ended = here.clock.monotonic() - changed_s >= QUIET_S
+        has_ended = here.clock.monotonic() - changed_s >= quiet_s
         after, pods = await here.nodes(), await here.pods()
         return Shrunk(
             nodes_before=len(before), nodes_after=len(after),

@@ -1,6 +1,6 @@
 """A Kubernetes cluster in one process, seen as kubectl sees it. Needs nothing but holokube itself.
 
-    python examples/demo.py          (or: make demo)
+    python examples/demo.py
 
 First live: an API server behind HTTPS with a scheduler, controllers and a hundred hollow nodes. A Deployment is
 applied and rolled; the tables come from the server, as they do for kubectl. Then on virtual time: the same parts, a

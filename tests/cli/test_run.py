@@ -125,7 +125,9 @@ def test_an_unknown_policy_is_told_with_those_that_there_are(
 def test_a_broken_scenario_is_wrong_usage(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario.write_text(SCENARIO.replace("duration", "durration"))
     assert holokube(["run", str(scenario)]) == 2
-    assert "durration" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3, "the unknown field, the missing one, and a hint"
+    assert "spec.durration" in lines[0] and "spec.duration" in lines[1]
 
 
 def test_a_page_shows_the_runs_and_changes_nothing(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:

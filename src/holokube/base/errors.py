@@ -4,7 +4,8 @@ The whole tree, the API's own errors (``holokube.kube.errors``) included::
 
     HolokubeError                     what went wrong, and a hint what to do
     ├── UsageError                    the command line or a file given to it is wrong      (exit code 2)
-    │   └── CatalogError              a catalogue of instance types cannot be read (holokube.pricing.errors)
+    │   ├── CatalogError              a catalogue of instance types cannot be read (holokube.pricing.errors)
+    │   └── ScenarioError             a scenario cannot be used: all its mistakes (holokube.lab.scenario.errors)
     ├── ConfigError                   a kubeconfig or a setting cannot be used             (exit code 1)
     ├── StalledError                  virtual time: nothing can ever happen again
     ├── StoreError                    the store refuses
@@ -51,6 +52,11 @@ class HolokubeError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """What is wrong, each by itself; one for most errors."""
+        return (self.message,)
 
 
 class UsageError(HolokubeError):

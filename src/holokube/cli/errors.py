@@ -1,10 +1,11 @@
-"""How a failed command ends: one line saying what, one line saying what to do, and an exit code."""
+"""How a failed command ends: a line for each thing that is wrong, one saying what to do, and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 
 import click
 
@@ -30,7 +31,7 @@ def report(error: BaseException, settings: Settings) -> int:
     if isinstance(error, click.ClickException):
         return _report_click(error, settings)
     if isinstance(error, HolokubeError):
-        _say(error.message, error.hint or "Run it again with --debug to see where this comes from.", settings)
+        _say(error.mistakes, error.hint or "Run it again with --debug to see where this comes from.", settings)
         return USAGE if isinstance(error, UsageError) else FAILED
     if isinstance(error, OSError):
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
@@ -52,9 +53,10 @@ def _report_click(error: click.ClickException, settings: Settings) -> int:
     return error.exit_code
 
 
-def _say(what: str, hint: str, settings: Settings) -> None:
+def _say(what: str | Sequence[str], hint: str, settings: Settings) -> None:
     label = click.style("Error:", fg="red", bold=True) if settings.colors_stderr() else "Error:"
-    click.echo(f"{label} {_one_line(what)}", err=True)
+    for line in (what,) if isinstance(what, str) else what:
+        click.echo(f"{label} {_one_line(line)}", err=True)
     click.echo(f"Hint:  {_one_line(hint)}", err=True)
 
 

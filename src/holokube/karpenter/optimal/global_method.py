@@ -24,7 +24,7 @@ from holokube.karpenter.scheduling.results import Results
 LOOK_EVERY_S: Final = 1800.0
 """A search costs as much as many passes of Karpenter's own methods, and pods that were moved should have some peace."""
 LIMITS: Final = MoveLimits(
-    rounds=60, work=12_000_000, least_saving=0.08, least_share=0.02, most_removed=60, slack=0.03
+    rounds=60, work=12_000_000, least_saving=0.05, least_share=0.005, most_removed=60, slack=0.01
 )
 """Of one command. Many small ones, one after the other, disturb less than one that turns the whole cluster over."""
 

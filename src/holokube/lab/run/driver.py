@@ -72,7 +72,7 @@ class WorkloadDriver:
         if arriving is not None:
             await self._arrive(workload, arriving, rng)
 
-    async def _create(self, manifest: JsonObject) -> None:
+    async def _create(self, manifest: JsonObject, what: str = "applied") -> None:
         resource = await self._discovery.for_object(manifest)
         namespace = _namespace_of(manifest) if resource.namespaced else None
         try:
@@ -82,7 +82,7 @@ class WorkloadDriver:
                 f"{_title(manifest)} of the scenario was refused: {error.message}",
                 hint="Correct the manifest; the message is the API server's.",
             ) from error
-        self._tell(resource, made["metadata"], "applied")
+        self._tell(resource, made["metadata"], what)
 
     async def _follow(
         self, workload: Workload, driven: JsonObject, changes: Iterator[tuple[float, int]]
@@ -98,15 +98,13 @@ class WorkloadDriver:
 
     async def _arrive(self, workload: Workload, manifest: JsonObject, rng: Rng) -> None:
         assert workload.arrivals is not None
-        resource = await self._discovery.for_object(manifest)
-        namespace, behaviour = _namespace_of(manifest), rng.fork("behaviour")
+        behaviour = rng.fork("behaviour")
         moments = workload.arrivals.arrivals(rng.fork("arrivals"), self._start_s, self._duration_s)
         for number, at_s in enumerate(moments):
             await self._until(at_s)
             meta = {**manifest["metadata"], "name": f"{manifest['metadata']['name']}-{number:05}"}
             made = annotated({**manifest, "metadata": meta}, workload.behaviour.drawn(behaviour))
-            await self._client.create(resource, made, namespace)
-            self._tell(resource, {"name": meta["name"], "namespace": namespace}, "arrived")
+            await self._create(made, "arrived")
 
     async def _until(self, at_s: float) -> None:
         left_s = at_s - self._clock.monotonic()

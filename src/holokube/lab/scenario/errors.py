@@ -47,6 +47,10 @@ class ScenarioError(UsageError):
         self.problems: Sequence[Problem] = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)), hint=HINT)
 
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        return tuple(map(str, self.problems))
+
 
 class Wrong(Exception):
     """A value is not what is expected; whoever knows its place makes a :class:`Problem` of it."""
