@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "cluster-autoscaler": ("holokube.cli.cluster_autoscaler", "Scale node groups of hollow nodes up and down."),
     "cloud-provider": ("holokube.cli.cloud_provider", "Serve hollow nodes to the real cluster-autoscaler."),
     "karpenter": ("holokube.cli.karpenter", "Make hollow nodes for pods that find none, and consolidate them."),
-    "run": ("holokube.cli.run", "Run a scenario on virtual time and compare policies."),
+    "run": ("holokube.cli.run", "Run SCENARIO on virtual time, once for each of its policies, and compare the runs."),
     "plan": ("holokube.cli.plan", "Show what an autoscaler would do to a cluster, and why."),
     "sweep": ("holokube.cli.sweep", "Run SCENARIO with many settings, and put the results into one table."),
     "explain": (

@@ -94,6 +94,10 @@ class DaemonSetReconciler:
         changes = decide_daemons(state, self._backoffs(key))
         failure = await self._carry_out(key, state, changes)
         if failure is None and self._expectations.met(key):
+            if changes.create or changes.delete:
+                # What was just done shows already: an update that did not look again would do it once more.
+                pods = await self._claim_pods(daemon_set, selector)
+                state = self._observe(key, daemon_set, history.hash_of(current), pods)
             failure = await self._carry_out(key, state, decide_update(state))
         if failure is None:
             await self._trim_history(daemon_set, old, pods)

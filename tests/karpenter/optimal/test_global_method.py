@@ -11,7 +11,8 @@ from holokube.karpenter.disruption.types import Command
 from holokube.karpenter.disruption.validation import Rejection, RejectionKind, validate
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.optimal.global_consolidation import MoveLimits
-from holokube.karpenter.optimal.global_method import GlobalConsolidation
+from holokube.karpenter.optimal.global_method import LIMITS as USUAL
+from holokube.karpenter.optimal.global_method import MOST_ROUNDS, MOST_WORK, GlobalConsolidation, limits_for
 from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper, with_waiting
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -112,6 +113,14 @@ def test_a_settled_method_does_not_search_again() -> None:
     memory = method.compute(view, Memory()).memory
     assert memory.is_settled(view.mark)
     assert method.compute(replace(view, problem=None), memory).command is None
+
+
+def test_a_larger_cluster_is_searched_for_longer_within_bounds() -> None:
+    assert limits_for(10) == USUAL
+    larger, largest = limits_for(400), limits_for(100_000)
+    assert USUAL.work < larger.work < largest.work == MOST_WORK
+    assert larger.most_removed == 80
+    assert largest.rounds == MOST_ROUNDS
 
 
 def test_after_a_search_pods_have_peace_for_a_while() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from holokube.karpenter.disruption.balanced import scores_of
@@ -26,7 +27,21 @@ LOOK_EVERY_S: Final = 1800.0
 LIMITS: Final = MoveLimits(
     rounds=60, work=12_000_000, least_saving=0.05, least_share=0.005, most_removed=60, slack=0.01
 )
-"""Of one command. Many small ones, one after the other, disturb less than one that turns the whole cluster over."""
+"""Of one command, for clusters of up to :data:`SMALL` candidates. Many small ones, one after the other, disturb less
+than one that turns the whole cluster over."""
+SMALL: Final = 40
+MOST_WORK: Final = 300_000_000
+MOST_ROUNDS: Final = 300
+
+
+def limits_for(candidates: int, limits: MoveLimits = LIMITS) -> MoveLimits:
+    """A larger cluster is searched for longer, and a larger part of it moves at once; within bounds."""
+    times = max(1.0, candidates / SMALL)
+    return replace(
+        limits, rounds=max(limits.rounds, min(int(limits.rounds * times), MOST_ROUNDS)),
+        work=max(limits.work, min(int(limits.work * times), MOST_WORK)),
+        most_removed=max(limits.most_removed, candidates // 5),
+    )  # fmt: skip
 
 
 class GlobalConsolidation:
@@ -38,7 +53,7 @@ class GlobalConsolidation:
     consolidation_type: Final = "global"
     is_validated: Final = True
 
-    def __init__(self, book: PlanBook, limits: MoveLimits = LIMITS, *, look_every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, book: PlanBook, limits: MoveLimits | None = None, *, look_every_s: float = LOOK_EVERY_S) -> None:
         self._book = book
         self._limits = limits
         self._look_every_s = look_every_s
@@ -80,7 +95,8 @@ class GlobalConsolidation:
         problem = with_waiting(view.problem()) if allowed else None
         while allowed and problem is not None:
             reading = MovingReading(problem, allowed)
-            move = yield from reading.best_move(budgets, self._limits, spot_to_spot=view.options.spot_to_spot)
+            limits = self._limits or limits_for(len(allowed))
+            move = yield from reading.best_move(budgets, limits, spot_to_spot=view.options.spot_to_spot)
             if not move.removed:
                 return None
             command = self._command(move, allowed, view)
