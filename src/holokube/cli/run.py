@@ -12,7 +12,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("run")
-@click.argument("scenario", type=click.Path(path_type=Path, exists=True), metavar="SCENARIO")
+@click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
 @click.option(
     "--policy", "policies", multiple=True, metavar="NAME",
     help="Only this policy of the scenario; may be given several times. A kind of policy that the scenario does not "

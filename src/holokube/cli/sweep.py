@@ -13,7 +13,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("sweep")
-@click.argument("scenario", type=click.Path(path_type=Path, exists=True), metavar="SCENARIO")
+@click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
 @click.option(
     "--set", "axes", multiple=True, metavar="PATH=A,B,...",
     help="Run with each of these values: spec.workloads[web].curve.high=20,40. With several --set, with each "
