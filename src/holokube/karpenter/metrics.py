@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
@@ -178,12 +178,14 @@ class KarpenterMetrics:
     def pod_started(self, since_creation_s: float) -> None:
         self._startup.observe(since_creation_s)
 
-    def solve_begun(self, controller: str, pods: int) -> None:
+    def solve_begun(self, controller: str, pods: int, since_begin_s: Callable[[], float]) -> None:
+        """``since_begin_s`` is asked whenever somebody looks while the solve goes on."""
         self._queue_depth.labels(controller).set(pods)
+        self._unfinished.labels(controller).set_function(since_begin_s)
 
     def solve_finished(self, controller: str, took_s: float, unschedulable: int) -> None:
         self._queue_depth.labels(controller).set(0)
-        self._unfinished.labels(controller).set(0)
+        self._unfinished.labels(controller).set_function(float)
         self._scheduling.labels(controller).observe(took_s)
         self._unschedulable.labels(controller).set(unschedulable)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,9 @@ from tests.lab.sweep import fakes
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1",
+        # Its scheduler goes on logging after pytest has closed the stream that it logs to.
+        silence_logs=logging.ERROR,
     ) as found:
         yield found
 

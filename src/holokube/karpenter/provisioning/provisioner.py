@@ -86,7 +86,7 @@ class Provisioner:
             return None
         tell_pools_without_types(scene.problem, self._publisher)
         started_s = self._clock.monotonic()
-        self._metrics.solve_begun(self.name, len(pods))
+        self._metrics.solve_begun(self.name, len(pods), lambda: self._clock.monotonic() - started_s)
         results = await self._solve(scene.problem)
         took_s = self._clock.monotonic() - started_s
         waiting = sum(error.is_reserved for error in results.failed.values())

@@ -1,0 +1,22 @@
+"""Metrics that tell how it is at the moment of the scrape."""
+
+from __future__ import annotations
+
+from holokube.karpenter.metrics import KarpenterMetrics
+
+
+def read(metrics: KarpenterMetrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(f"karpenter_{name}", {"controller": "provisioner"})
+
+
+def test_a_solve_that_goes_on_tells_for_how_long() -> None:
+    metrics, now_s = KarpenterMetrics(), [100.0]
+    metrics.solve_begun("provisioner", 7, lambda: now_s[0] - 100.0)
+    now_s[0] = 102.5
+    assert read(metrics, "scheduler_queue_depth") == 7
+    assert read(metrics, "scheduler_unfinished_work_seconds") == 2.5
+    metrics.solve_finished("provisioner", 3.0, 1)
+    now_s[0] = 200.0
+    assert read(metrics, "scheduler_queue_depth") == 0
+    assert read(metrics, "scheduler_unfinished_work_seconds") == 0
+    assert read(metrics, "scheduler_unschedulable_pods_count") == 1
