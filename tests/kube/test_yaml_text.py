@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from holokube.kube.yaml_text import YamlError, load_documents
+from holokube.kube.yaml_text import YamlError, dump_document, load_documents
 
 
 def bomb(levels: int) -> bytes:
@@ -36,3 +37,14 @@ def test_a_large_text_that_merely_mentions_the_characters_is_read() -> None:
 def test_what_json_cannot_hold_is_refused(text: bytes) -> None:
     with pytest.raises(YamlError):
         load_documents(text)
+
+
+@pytest.mark.parametrize("text", ["1e3", "-2E5", "0o17", "y", "N", "true", "12", "2026-01-05", ""])
+def test_strings_that_look_like_something_else_are_quoted(text: str) -> None:
+    written = dump_document({"value": text})
+    assert written.startswith(("value: '", 'value: "')) and yaml.safe_load(written) == {"value": text}
+
+
+def test_a_value_that_stands_twice_is_written_twice_and_keys_keep_their_order() -> None:
+    shared = {"b": 1, "a": 2}
+    assert dump_document({"x": shared, "c": shared}) == "x:\n  b: 1\n  a: 2\nc:\n  b: 1\n  a: 2\n"

@@ -1,14 +1,12 @@
 """Writes objects as one Kubernetes ``List``, piece by piece: a large cluster need not fit into memory twice.
 
-The file appears under its name only when it is complete. YAML quotes whatever Go's YAML reader would take for
-something other than a string; PyYAML alone would write ``1e3`` and ``y`` bare.
+The file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,32 +14,9 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 import orjson
-import yaml
 
 from holokube.kube.types import JsonObject
-
-_DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _Dumper(_DumperBase):  # type: ignore[misc]  # the C dumper has no type
-    """Block style, in the order given, with Go's idea of what is no string."""
-
-    def ignore_aliases(self, _data: Any) -> bool:
-        return True
-
-
-_Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?0[oO][0-7_]+$"), list("-+0"))
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:y|Y|n|N)$"), list("yYnN"))
-
-
-def to_yaml(value: Any) -> bytes:
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False, width=4096
-    )
-    return text.encode()
+from holokube.kube.yaml_text import dump_document
 
 
 class ListFile:
@@ -76,7 +51,7 @@ class ListFile:
         if self._as_json:
             self._write(orjson.dumps(head)[:-1] + b',"items":[')
         else:
-            self._write(to_yaml(head) + b"items:")
+            self._write(dump_document(head).encode() + b"items:")
         return self
 
     def add(self, objects: Sequence[JsonObject]) -> None:
@@ -87,7 +62,7 @@ class ListFile:
             text = b",\n".join([orjson.dumps(obj) for obj in objects])
             self._write((b",\n" if self.count else b"\n") + text)
         else:
-            self._write((b"" if self.count else b"\n") + to_yaml(list(objects)))
+            self._write((b"" if self.count else b"\n") + dump_document(list(objects)).encode())
         self.count += len(objects)
 
     def __exit__(

@@ -134,9 +134,9 @@ def command(
 
         sys.stdout.buffer.write(orjson.dumps(answer.values, option=orjson.OPT_INDENT_2) + b"\n")
     elif output == "yaml":
-        from holokube.cli.list_file import to_yaml
+        from holokube.kube.yaml_text import dump_document
 
-        sys.stdout.buffer.write(to_yaml(answer.values))
+        sys.stdout.buffer.write(dump_document(answer.values).encode())
     else:
         from rich.console import Console
 

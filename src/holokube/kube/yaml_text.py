@@ -1,14 +1,19 @@
-"""YAML as Kubernetes reads it: dates stay strings, and aliases may not blow up."""
+"""YAML as Kubernetes reads and writes it: dates stay strings, aliases may not blow up, and Go reads what is written.
+
+PyYAML alone would write ``1e3`` and ``y`` bare, which Go's YAML reader takes for something other than a string.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
 import yaml
 
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BaseDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MIN_ALLOWED_VALUES = 1_000_000
 
 
@@ -61,3 +66,26 @@ def _written_out(value: Any, known: dict[int, int], allowed: int) -> int:
 def compose_documents(text: bytes) -> list[Any]:
     """The documents as nodes that know their lines."""
     return list(yaml.compose_all(text, Loader=_BaseLoader))
+
+
+class _Dumper(_BaseDumper):  # type: ignore[misc]  # the C dumper has no type
+    """Block style, in the order given, with Go's idea of what is no string."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+for _tag, _pattern, _first in (
+    ("float", r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$", "-+0123456789"),
+    ("int", r"^[-+]?0[oO][0-7_]+$", "-+0"),
+    ("bool", r"^(?:y|Y|n|N)$", "yYnN"),
+):
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+def dump_document(value: Any) -> str:
+    """One document, without the line of dashes before it."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, sort_keys=False, width=4096
+    )
+    return text

@@ -9,8 +9,8 @@ import orjson
 
 from holokube.apiserver.manifests import read_manifests
 from holokube.kube.types import JsonObject
+from holokube.kube.yaml_text import dump_document
 from holokube.lab.formats.timeline import Run, Timeline, check_object, ref_of
-from holokube.lab.formats.yaml_documents import yaml_document
 
 
 def read_kubectl(path: Path) -> Timeline:
@@ -32,10 +32,10 @@ def write_kubectl(timeline: Timeline, at_s: float, *, as_json: bool) -> Iterator
     if as_json:
         yield orjson.dumps({**head, "items": items}, option=orjson.OPT_INDENT_2).decode() + "\n"
         return
-    yield yaml_document(head)
+    yield dump_document(head)
     yield "items:\n" if items else "items: []\n"
     for item in items:
-        yield yaml_document([item])
+        yield dump_document([item])
 
 
 def _ended(run: Run | None, at_s: float) -> bool:

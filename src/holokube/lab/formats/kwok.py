@@ -35,9 +35,8 @@ from holokube.kube.patch.strategic_diff import create_two_way
 from holokube.kube.schema import Schema
 from holokube.kube.timeformat import TimeFormatError, parse_time
 from holokube.kube.types import JsonObject
-from holokube.kube.yaml_text import YamlError, load_documents
+from holokube.kube.yaml_text import YamlError, dump_document, load_documents
 from holokube.lab.formats.timeline import Change, Ref, Timeline, check_object, ref_of
-from holokube.lab.formats.yaml_documents import yaml_document
 
 API_VERSION: Final = "action.kwok.x-k8s.io/v1alpha1"
 KIND: Final = "ResourcePatch"
@@ -239,13 +238,13 @@ def write_kwok(timeline: Timeline) -> Iterator[str]:
     for obj in timeline.objects:
         clean = _clean(obj)
         present[ref_of(obj)] = clean
-        yield "---\n" + _relative(yaml_document(clean), base_s)
+        yield "---\n" + _relative(dump_document(clean), base_s)
     last_ns = -1
     for change in timeline.changes:
         document = _document(change, present, plurals)
         if document is not None:
             last_ns = document["durationNanosecond"] = max(last_ns + 1, document["durationNanosecond"])
-            yield "---\n" + _relative(yaml_document(document), base_s)
+            yield "---\n" + _relative(dump_document(document), base_s)
 
 
 def _custom_plurals(timeline: Timeline) -> dict[tuple[str, str], str]:
