@@ -24,7 +24,7 @@ import orjson
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.report.chromium import Chromium, Page, find_chromium
+from tests.chromium import Chromium, Page, find_chromium
 
 from holokube.base.clock import WallClock
 from holokube.dashboard.dashboard import Dashboard

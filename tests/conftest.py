@@ -1,4 +1,4 @@
-"""Fixtures that many test folders share: a real control plane, and the real kubectl.
+"""Fixtures that many test folders share: a real control plane, the real kubectl, a real browser.
 
 Each xdist worker has its own control plane, started when a test first asks for it (2.5 seconds): tests may
 then use cluster-wide objects such as Nodes without stepping on each other's feet. Under ``--dist loadgroup``
@@ -24,6 +24,7 @@ from holokube.testing.controlplane import (
     find_or_build,
     programs_for,
 )
+from tests.chromium import Chromium, find_chromium
 
 T = TypeVar("T")
 
@@ -84,6 +85,13 @@ def real_cluster(
 def kubectl_program(request: pytest.FixtureRequest) -> Path:
     """The real kubectl, 1.32 or newer; see holokube.testing.kubectl for how to run it."""
     return obtain(request, find_kubectl)
+
+
+@pytest.fixture(scope="session")
+def chromium(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """A real Chromium, started once; tests open pages of their own."""
+    with Chromium(obtain(request, find_chromium), tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
 
 
 @pytest.hookimpl(tryfirst=True)

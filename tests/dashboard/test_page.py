@@ -14,8 +14,8 @@ from holokube.cluster.cluster_autoscaler_policy import ClusterAutoscalerPolicy, 
 from holokube.cluster.living import LivingOptions
 from holokube.hollow.profile import named_profile
 from tests import builders
+from tests.chromium import Chromium, Page
 from tests.dashboard.living_page import LivingPage, living_page
-from tests.report.chromium import Chromium, Page
 
 READY = "document.documentElement.dataset.ready"
 

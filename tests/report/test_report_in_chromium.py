@@ -11,7 +11,7 @@ import pytest
 
 from holokube.lab.results import Decision, RunResult
 from holokube.report import write_report
-from tests.report.chromium import Chromium, Page
+from tests.chromium import Chromium, Page
 from tests.report.outline import NASTY, nasty
 from tests.report.samples import three_policies
 

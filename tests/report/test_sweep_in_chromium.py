@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holokube.report import write_sweep_report
-from tests.report.chromium import Chromium, Page
+from tests.chromium import Chromium, Page
 from tests.report.outline import NASTY, nasty
 from tests.report.samples import run_result
 
