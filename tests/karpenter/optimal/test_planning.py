@@ -8,8 +8,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from holokube.karpenter.optimal.planning import OptimalPlan, lower_bound, plan
+from holokube.karpenter.optimal.planning import OptimalPlan, lower_bound, mixture_bounds, plan
 from holokube.karpenter.optimal.search import Effort
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.solver import Solver
@@ -162,3 +164,16 @@ def test_the_bound_of_a_plan_that_leaves_pods_out_is_that_of_the_others() -> Non
     expected = lower_bound(replace(problem, pods=problem.pods[:10])).price_usd_per_hour
     assert lower_bound(problem, placed=some).price_usd_per_hour == expected
     assert expected < lower_bound(problem).price_usd_per_hour
+
+
+@given(st.lists(st.integers(0, 6), min_size=3, max_size=3))
+def test_the_bound_of_a_mixture_is_that_of_a_batch_of_the_same_pods(counts: list[int]) -> None:
+    kinds = [batches.pod("a", 900, 700), batches.pod("b", 300, 4000), batches.pod("c", 2500, 1000)]
+    batch = [
+        {**kind, "metadata": {**kind["metadata"], "name": f"{place}-{number}", "uid": f"{place}-{number}"}}
+        for place, kind in enumerate(kinds)
+        for number in range(counts[place])
+    ]
+    alone = Effort(improvement_rounds=0, column_rounds=0, whole_nodes=0, pattern_work=0)
+    expected = lower_bound(small(batch), effort=alone).price_usd_per_hour
+    assert mixture_bounds(small(kinds), [dict(enumerate(counts))], effort=alone) == [pytest.approx(expected)]

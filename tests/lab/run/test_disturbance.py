@@ -50,7 +50,7 @@ def test_silent_nodes_are_found_out_as_soon_as_with_heartbeats_and_come_back() -
     assert ready[595.0] == 4
     assert told(result, "fault", "begins") == [100.0]
     assert told(result, "fault", "ends") == [400.0]
-    assert len(told(result, "node", "falls silent")) == 1
+    assert len(told(result, "node", "silenced")) == 1
 
 
 def test_a_lost_zone_is_replaced_in_another() -> None:

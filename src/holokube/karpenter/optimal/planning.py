@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from holokube.karpenter.optimal.model import PackingModel
 from holokube.karpenter.optimal.reading import Placements, Reading
@@ -70,6 +72,23 @@ def lower_bound(
     search = Search(Reading(problem).bound_model(), effort, seconds_left=seconds_left)
     search.prove()
     return Bound(search.bound, search.how)
+
+
+def mixture_bounds(problem: Problem, mixtures: Iterable[Mapping[int, int]], *, effort: Effort = QUICK) -> list[float]:
+    """What each mixture of the problem's pods costs at least in an hour.
+
+    A mixture says how often it has the pod at a place of the problem's list. What can be bought is read only once.
+    """
+    load()
+    reading = Reading(problem)
+    model, classes = reading.bound_model(), reading.bound_places
+    found = []
+    for mixture in mixtures:
+        counts = np.array([sum(mixture.get(place, 0) for place in places) for places in classes], dtype=np.int64)
+        there = np.flatnonzero(counts)
+        mixed = model.of_classes(there, counts[there], model.max_counts, model.limit_totals)
+        found.append(Search(mixed, effort).prove() if len(there) else 0.0)
+    return found
 
 
 def plan(

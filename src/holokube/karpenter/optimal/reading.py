@@ -63,6 +63,11 @@ class Reading:
         """Only what every plan must keep: topology over domains and ``minValues`` are left out."""
         return self._model(self._groups, for_bound=True)
 
+    @property
+    def bound_places(self) -> list[list[int]]:
+        """For each class of that model, the places of its pods in the problem's list."""
+        return [[place for unit in group.units for place in unit] for group in self._groups]
+
     def plan_model(self) -> PackingModel:
         """Everything, with domains chosen; its packings are plans."""
         groups = bundled(self.ground, self.offers, self._sure)

@@ -1,16 +1,17 @@
 """What a run must have cost at least: no way to place its pods on the nodes that could be bought is cheaper.
 
 The run is cut into intervals. In each, only pods count that had a node from its beginning to its end, so that at every
-moment at least these were somewhere, and what they cost at least in an hour holds for the whole interval. It is
-reckoned once for each mixture of pods. Nodes that nobody has bought cost what they cost, and pods on them ask for
-nothing more.
+moment at least these were somewhere, and what they cost at least in an hour holds for the whole interval. Nodes that
+nobody has bought cost what they cost, and pods on them ask for nothing more.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from holokube.cluster.cloud import capacity_type_of
@@ -53,32 +54,28 @@ def lower_bound_usd(
     offers = offers_of(scenario, policy)
     if offers is None or not is_installed() or not end_ms:
         return None
-    options = SolveOptions(preference_policy="Ignore", size_daemons=scenario.cluster.node_sizing)
-    known: dict[tuple[tuple[int, int], ...], float] = {}
-    usd = _given_usd(nodes, end_ms)
     count = min(INTERVALS_MAX, max(1, round(end_ms / (scenario.sampling_s * 1000))))
-    for number in range(count):
-        begin_ms, until_ms = end_ms * number // count, end_ms * (number + 1) // count
-        mixture = _there_throughout(pods, begin_ms, until_ms)
-        if mixture and mixture not in known:
-            problem = Problem(
-                pools=offers.pools, types_of_pool=offers.types_of_pool, pods=_pods(mixture, examples),
-                daemon_pods=daemon_pods, options=options, now_s=scenario.start_s, well_known=offers.well_known,
-            )  # fmt: skip
-            known[mixture] = _price(problem)
-        if mixture:
-            usd += known[mixture] * (until_ms - begin_ms) / HOUR_MS
+    borders_ms = [end_ms * number // count for number in range(count + 1)]
+    mixtures = there_throughout(pods, borders_ms)
+    problem = Problem(
+        pools=offers.pools, types_of_pool=offers.types_of_pool, pods=_waiting(examples), daemon_pods=daemon_pods,
+        options=SolveOptions(preference_policy="Ignore", size_daemons=scenario.cluster.node_sizing),
+        now_s=scenario.start_s, well_known=offers.well_known,
+    )  # fmt: skip
+    usd = _given_usd(nodes, end_ms)
+    for price, (begin_ms, until_ms) in zip(_prices(problem, mixtures), pairwise(borders_ms), strict=True):
+        usd += price * (until_ms - begin_ms) / HOUR_MS
     return round(usd, _DIGITS)
 
 
-def _price(problem: Problem) -> float:
+def _prices(problem: Problem, mixtures: Sequence[Mapping[int, int]]) -> list[float]:
     # Imported here: whoever has not installed the extra can run scenarios all the same.
-    from holokube.karpenter.optimal.planning import lower_bound
+    from holokube.karpenter.optimal.planning import mixture_bounds
     from holokube.karpenter.optimal.search import Effort
 
-    # By resources alone: what patterns and whole nodes would add is a hundredth, and costs thirty times as much.
+    # What patterns and a search for whole nodes would add is a hundredth, and costs thirty times as much.
     effort = Effort(improvement_rounds=0, column_rounds=0, whole_nodes=0, pattern_work=0)
-    return lower_bound(problem, effort=effort).price_usd_per_hour
+    return mixture_bounds(problem, mixtures, effort=effort)
 
 
 def _given_usd(nodes: Sequence[NodeRecord], end_ms: int) -> float:
@@ -90,31 +87,38 @@ def _given_usd(nodes: Sequence[NodeRecord], end_ms: int) -> float:
     )
 
 
-def _there_throughout(pods: Sequence[PodRecord], begin_ms: int, until_ms: int) -> tuple[tuple[int, int], ...]:
-    """How many pods of each shape were on bought nodes from the beginning to the end."""
-    counts: Counter[int] = Counter()
+def there_throughout(pods: Sequence[PodRecord], borders_ms: Sequence[int]) -> list[Counter[int]]:
+    """For each interval between two borders, how many pods of each shape were on bought nodes from end to end."""
+    # What changes from an interval to the next: each pod comes once and goes once.
+    changes: list[Counter[int]] = [Counter() for _ in borders_ms]
     for pod in pods:
-        if pod.shape < 0 or pod.node is None or pod.bound_ms is None or not pod.node.group:
+        node = pod.node
+        if pod.shape < 0 or node is None or pod.bound_ms is None or not node.group:
             continue
-        gone_ms = min(
-            (at_ms for at_ms in (pod.ended_ms, pod.node.removed_ms) if at_ms is not None), default=until_ms
-        )
-        if pod.bound_ms <= begin_ms and gone_ms >= until_ms:
-            counts[pod.shape] += 1
-    return tuple(sorted(counts.items()))
-
-
-def _pods(mixture: Sequence[tuple[int, int]], examples: Sequence[JsonObject]) -> list[JsonObject]:
-    """As many pods as there were, each with a name of its own, looking for a node."""
-    found = []
-    for shape, count in mixture:
-        example = examples[shape]
-        spec = {key: value for key, value in example["spec"].items() if key != "nodeName"}
-        name = example["metadata"]["name"]
-        for number in range(count):
-            meta = {**example["metadata"], "name": f"{name}-{number}", "uid": f"{shape}-{number}"}
-            found.append({**example, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+        first = bisect_left(borders_ms, pod.bound_ms)
+        ends_ms = [at_ms for at_ms in (pod.ended_ms, node.removed_ms) if at_ms is not None]
+        after = bisect_right(borders_ms, min(ends_ms, default=borders_ms[-1])) - 1
+        if first < after:
+            changes[first][pod.shape] += 1
+            changes[after][pod.shape] -= 1
+    found, now = [], Counter[int]()
+    for change in changes[:-1]:
+        now.update(change)
+        found.append(+now)
     return found
+
+
+def _waiting(examples: Sequence[JsonObject]) -> list[JsonObject]:
+    """One pod of each shape, looking for a node."""
+    return [
+        {
+            **pod,
+            "metadata": {**pod["metadata"], "name": f"{pod['metadata']['name']}-{shape}", "uid": str(shape)},
+            "spec": {key: value for key, value in pod["spec"].items() if key != "nodeName"},
+            "status": {"phase": "Pending"},
+        }
+        for shape, pod in enumerate(examples)
+    ]
 
 
 # What could be bought

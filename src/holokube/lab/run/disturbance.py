@@ -110,10 +110,7 @@ class Disturbance:
         for name in names:
             with suppress(NotFound, Conflict):
                 await break_node(self._client, name, [_SILENT], format_time(self._clock.time()))
-                self._journal.note(
-                    self._clock.time(), "node", name, "falls silent", ("a fault of the scenario",),
-                    component="scenario",
-                )  # fmt: skip
+                self._note_node(name, "silenced", "a fault of the scenario")
 
     async def _heal(self, names: Sequence[str]) -> None:
         for name in names:

@@ -9,13 +9,14 @@ from typing import Any, Final, Literal
 from holokube.base.clock import Clock
 from holokube.client.informer import EventType
 from holokube.kube.conditions import get_condition
-from holokube.kube.resources import CPU, MEMORY, pod_requests
+from holokube.kube.resources import CPU, MEMORY
 from holokube.kube.types import JsonObject
 from holokube.lab.results import PodSpan
 from holokube.lab.run.amounts import HOUR_MS, Area, milliseconds
 from holokube.lab.run.event_log import EventLog
 from holokube.lab.run.node_meter import NodeMeter, NodeRecord
 from holokube.lab.run.owners import Owners, is_daemon
+from holokube.lab.run.shapes import Shapes
 from holokube.lab.run.usage_meter import UsageMeter
 from holokube.pricing.cost_meter import PodShare, workload_fractions
 
@@ -244,52 +245,6 @@ class PodMeter:
             for record in self.records
             if record.ready_ms is not None and not record.was_there
         )
-
-
-class Shapes:
-    """Which pods are alike: the same workload's, with the same requests and rules, cost a planner the same."""
-
-    def __init__(self) -> None:
-        self.examples: list[JsonObject] = []
-        """One pod of each shape."""
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
-
-    def requests_of(self, pod: JsonObject) -> tuple[int, int]:
-        """Millicores and bytes."""
-        spec = pod["spec"]
-        plain = not (spec.get("initContainers") or spec.get("overhead") or spec.get("resources"))
-        key = _requests_key(spec) if plain else None
-        known = self._requests.get(key) if key is not None else None
-        if known is None:
-            amounts = pod_requests(pod)
-            known = amounts.get(CPU, 0), amounts.get(MEMORY, 0) // 1000
-            if key is not None:
-                self._requests[key] = known
-        return known
-
-    def shape_of(self, pod: JsonObject) -> int:
-        """The number of its shape."""
-        meta = pod["metadata"]
-        labels = meta.get("labels") or {}
-        owner = next((one["uid"] for one in meta.get("ownerReferences") or () if one.get("controller")), meta["uid"])
-        key = (
-            owner, labels.get("pod-template-hash") or labels.get("controller-revision-hash"),
-            _requests_key(pod["spec"]),
-        )  # fmt: skip
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self.examples)
-            self.examples.append(pod)
-        return number
-
-
-def _requests_key(spec: Mapping[str, Any]) -> tuple[Any, ...]:
-    found = []
-    for container in spec["containers"]:
-        requests = (container.get("resources") or {}).get("requests") or {}
-        found.append((requests.get("cpu"), requests.get("memory")))
-    return tuple(found)
 
 
 def _cost_usd(record: PodRecord, node: NodeRecord, now_ms: int) -> float:
