@@ -3,9 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holokube.apiserver import repeats
-from holokube.kube.errors import Invalid
+from holokube.apiserver.kinds.pods import Pod
+from holokube.apiserver.options import WriteOptions
+from holokube.kube.errors import ApiError, Invalid
 from tests.apiserver.worlds import World, in_world
 from tests.builders import pod
 
@@ -90,3 +94,61 @@ def test_only_so_many_texts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(remembered._readings) <= 4 and len(remembered._prepared) <= 4
 
     in_world(body)
+
+
+METADATA = st.fixed_dictionaries(
+    {"generateName": st.sampled_from(["job-a-", "job-b-", "Bad-", ""])},
+    optional={
+        "labels": st.dictionaries(st.sampled_from(["a", "b/c", "bad key"]), st.sampled_from(["x", "y", ""])),
+        "annotations": st.dictionaries(st.sampled_from(["n", "pod.beta.kubernetes.io/init-containers"]), st.just("v")),
+        "finalizers": st.sampled_from([[], ["example.com/f"], ["f"]]),
+        "ownerReferences": st.sampled_from([
+            [], [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}],
+            [{"apiVersion": "batch/v1", "kind": "Job", "name": "k", "uid": "w"}], [{"kind": "Job"}],
+        ]),
+        "managedFields": st.sampled_from([[], [{}]]),
+        "deletionTimestamp": st.just("2026-01-01T00:00:00Z"),
+        "creationTimestamp": st.sampled_from([None, "2026-01-01T00:00:00Z", "x"]),
+        "unknown": st.just(1),
+        "generation": st.sampled_from([0, 3]),
+    },
+)  # fmt: skip
+SPECS = st.sampled_from([
+    {}, {"restartPolicy": "Never"}, {"nodeSelector": {"a": "b"}, "unknown": 1}, {"priority": "x"},
+    {"hostNetwork": True}, {"containers": []}, {"nodeName": "n", "schedulingGates": [{"name": "g"}]},
+    {"terminationGracePeriodSeconds": -1},
+])  # fmt: skip
+BODIES = st.lists(
+    st.tuples(METADATA, SPECS, st.sampled_from([{}, {"status": {"phase": "Running"}}, {"kind": "Job"}, {"more": 1}])),
+    min_size=1, max_size=8,
+)  # fmt: skip
+
+
+def created(bodies: list[Any], *, validation: str) -> list[Any]:
+    async def body(world: World) -> list[Any]:
+        found: list[Any] = []
+        for meta, spec, more in bodies:
+            made = {**of_template(**spec), **more, "metadata": {**meta, "namespace": "default"}}
+            try:
+                written = await world.registry.create(
+                    world.served("pods"), "default", made, WriteOptions(field_validation=validation)
+                )
+                found.append((written.stored.raw, written.warnings))
+            except ApiError as problem:
+                found.append(problem.to_status())
+        return found
+
+    return in_world(body)
+
+
+@settings(max_examples=60, deadline=None)
+@given(BODIES, st.sampled_from(["Warn", "Strict", "Ignore"]))
+def test_a_pod_like_others_becomes_what_it_would_have_become_as_the_first(bodies: list[Any], validation: str) -> None:
+    remembering = created(bodies * 2, validation=validation)
+    usual = Pod.is_made_in_numbers
+    Pod.is_made_in_numbers = False
+    try:
+        forgetting = created(bodies * 2, validation=validation)
+    finally:
+        Pod.is_made_in_numbers = usual
+    assert remembering == forgetting

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 
 import pytest
 
@@ -17,6 +18,7 @@ from holokube.client.faulty import Faults, FaultyTransport
 from holokube.client.informer import Informer
 from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS
+from holokube.client.transport import WatchEvent
 from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.store.store import Store
 from tests.builders import config_map, deployment, node, pod
@@ -195,3 +197,73 @@ def test_a_write_that_cannot_be_made_durable_is_refused_and_not_shown() -> None:
         assert (await client.list(NAMESPACES)).items == []
 
     run_virtual(main)
+
+
+def test_a_follower_is_told_at_once_of_all_that_was_written_before_its_turn() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        told: list[list[str]] = []
+
+        def on_events(events: Sequence[WatchEvent]) -> None:
+            told.append([f"{event.type} {event.object['metadata'].get('name', '')}".strip() for event in events])
+
+        version = (await client.list(CONFIG_MAPS)).resource_version
+        following = asyncio.create_task(
+            client.follow(on_events, CONFIG_MAPS, resource_version=version, timeout_s=100)
+        )
+        await clock.sleep(1)
+        await client.create(CONFIG_MAPS, config_map("a"))
+        await client.create(CONFIG_MAPS, config_map("b"))
+        await clock.sleep(1)
+        await client.delete(CONFIG_MAPS, "a", "default")
+        await following
+        # How far it has come it needs to know only when it comes back.
+        assert told == [["ADDED a", "ADDED b"], ["DELETED a"], ["BOOKMARK"]]
+        assert clock.monotonic() == 100
+
+    in_cluster(body)
+
+
+def test_what_a_follower_raises_ends_its_watch() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        def on_events(_events: Sequence[WatchEvent]) -> None:
+            raise ValueError("no more")
+
+        following = asyncio.create_task(client.follow(on_events, CONFIG_MAPS))
+        await clock.sleep(1)
+        await client.create(CONFIG_MAPS, config_map("a"))
+        with pytest.raises(ValueError, match="no more"):
+            await following
+        await client.create(CONFIG_MAPS, config_map("b"))
+        await clock.sleep(1)
+
+    in_cluster(body)
+
+
+def test_a_follower_learns_that_the_client_was_closed() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        following = asyncio.create_task(client.follow(lambda _: None, CONFIG_MAPS, timeout_s=100))
+        await clock.sleep(1)
+        await client.close()
+        with pytest.raises(TransportError, match="closed"):
+            await following
+
+    in_cluster(body)
+
+
+def test_a_follower_is_told_in_its_own_context_not_in_the_writers() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        who: ContextVar[str] = ContextVar("who", default="nobody")
+        told: list[str] = []
+
+        async def follow() -> None:
+            who.set("follower")
+            await client.follow(lambda _: told.append(who.get()), CONFIG_MAPS, timeout_s=10)
+
+        following = asyncio.create_task(follow())
+        await clock.sleep(1)
+        who.set("writer")
+        await client.create(CONFIG_MAPS, config_map("a"))
+        await following
+        assert set(told) == {"follower"} and len(told) == 2
+
+    in_cluster(body)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import orjson
 
 from holokube.apiserver import conversion
 from holokube.apiserver.decode import DecodeError, Decoder
+from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
 from holokube.kube.errors import BadRequest, Cause, invalid
 from holokube.kube.types import JsonObject
+from holokube.store.values import Stored
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
+
+
+_DEFAULTED = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +32,11 @@ class Body:
     warnings: list[str] = field(default_factory=list)
     """Filled while decoding; an answer carries them even if the request fails later."""
     known: JsonObject | None = None
-    """The object that was patched; what the value shares with it needs no second look."""
+    """The stored object that is patched or replaced; what the value shares with it needs no second look."""
     only_status: bool = False
     """Whether nothing but its status, and some metadata, will be taken over."""
+    settled: bool = False
+    """Whether the known object's spec is defaulted, and its parts may be shared."""
 
 
 def read_body(
@@ -39,6 +48,10 @@ def read_body(
         value = {}
     check_kind(served, value)
     if served.type.custom:
+        if isinstance(body, Body):
+            return registry.custom_resources.read(
+                served, value, options, duplicates, body.known, settled=body.settled
+            )
         return registry.custom_resources.read(served, value, options, duplicates)
     decoder = Decoder()
     kind = registry.kind_of(served)
@@ -46,7 +59,7 @@ def read_body(
     beside: tuple[str, ...] = ()
     if isinstance(body, Body):
         known = body.known
-        if body.only_status and known is not None and kind.status_stands_alone:
+        if (body.only_status or body.settled) and known is not None and kind.status_stands_alone:
             beside = ("spec",) if value.get("spec") is known.get("spec") else ()
     try:
         obj = decoder.decode(value, served.schema, known, beside)
@@ -59,9 +72,72 @@ def read_body(
     obj = conversion.to_storage(served, obj)
     if beside:
         kind.default_beside_spec(obj)
+        if not (isinstance(body, Body) and body.only_status):
+            obj["spec"] = dict(obj["spec"])
     else:
         kind.default(obj)
     return obj, warnings
+
+
+def read_status(served: Served, kind: Kind, before: JsonObject, status: Any) -> JsonObject | None:
+    """A status that is to be put into a stored object, decoded and defaulted; None where there is something to say
+    about it, or where the defaults go further."""
+    if type(status) is not dict:
+        return None
+    decoder = Decoder()
+    try:
+        obj = decoder.decode({"status": status}, served.schema)
+    except DecodeError:
+        return None
+    if decoder.unknown_fields:
+        return None
+    # Defaults look at no other metadata.
+    known = {key: before["metadata"][key] for key in _DEFAULTED if key in before["metadata"]}
+    obj["metadata"], obj["spec"] = dict(known), before["spec"]
+    kind.default_beside_spec(obj)
+    if any(obj["metadata"].get(key) is not known.get(key) for key in _DEFAULTED):
+        return None
+    found: JsonObject = obj["status"]
+    return found
+
+
+def read_beside(served: Served, kind: Kind, body: JsonObject, spec: bytes) -> JsonObject | None:
+    """As ``read_body``, for a body whose spec is known to become ``spec``; None where there is something to say about
+    the rest of it."""
+    check_kind(served, body)
+    decoder = Decoder()
+    try:
+        rest = decoder.decode({key: part for key, part in body.items() if key != "spec"}, served.schema)
+    except DecodeError:
+        return None
+    if decoder.unknown_fields:
+        return None
+    obj: JsonObject = {}
+    for key in body:
+        if key == "spec":
+            obj[key] = orjson.loads(spec)
+        elif key in rest:
+            obj[key] = rest[key]
+    obj["apiVersion"], obj["kind"] = served.api_version, served.kind
+    kind.default_beside_spec(obj)
+    return obj
+
+
+def beside_stored(registry: Registry, served: Served, body: Any, old: Stored, subresource: str) -> Any:
+    """A body that is to take the place of a stored object; only objects in the stored version can share parts."""
+    if served.type.custom or conversion.to_served(served, old) is not old:
+        return body
+    only_status, settled = subresource == "status", shares_spec(registry, served, old, subresource)
+    if isinstance(body, Body):
+        return replace(body, known=old.obj, only_status=only_status, settled=settled)
+    return Body(body, known=old.obj, only_status=only_status, settled=settled)
+
+
+def shares_spec(registry: Registry, served: Served, old: Stored, subresource: str) -> bool:
+    """Whether a write that leaves the spec as it is can take it over from the stored object."""
+    if not old.settled or (subresource and not served.type.custom):
+        return False
+    return not registry.admission.spoils_spec(served)
 
 
 def check_kind(served: Served, value: Any) -> None:

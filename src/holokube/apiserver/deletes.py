@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import ListResult
+from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.metadata import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from holokube.apiserver.options import DeleteOptions, ListOptions
 from holokube.apiserver.resources import Served
@@ -113,6 +114,7 @@ class Deletes:
             changed = registry.store.update(served.bucket, key, marked, expected=stored.revision)
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, before["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
+        changed.checked, changed.settled = stored.checked, stored.settled
         registry.custom_resources.after_write(served, changed.obj)
         await registry.store.durable()
         return conversion.to_served(served, changed).obj, code
@@ -199,3 +201,11 @@ class Deletes:
             except NotFound:
                 continue
         return found
+
+
+def is_gone(kind: Kind, obj: JsonObject) -> bool:
+    """Marked for deletion, nobody holds it back, and no grace period runs."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers") or kind.lingers(obj):
+        return False
+    return not kind.is_graceful or meta.get("deletionGracePeriodSeconds") == 0

@@ -23,28 +23,33 @@ def validate_metadata(
     """Upstream's ValidateObjectMeta."""
     meta: JsonObject = obj["metadata"]
     prefix = meta.get("generateName")
-    if prefix:
-        errors.all_invalid(f"{path}.generateName", prefix, kind.name_problems(prefix, prefix=True))
+    if prefix and (problems := kind.name_problems(prefix, prefix=True)):
+        errors.all_invalid(f"{path}.generateName", prefix, problems)
     name = meta.get("name")
     if not name:
         errors.required(f"{path}.name", "name or generateName is required")
-    else:
-        errors.all_invalid(f"{path}.name", name, kind.name_problems(name, prefix=False))
+    elif problems := kind.name_problems(name, prefix=False):
+        errors.all_invalid(f"{path}.name", name, problems)
     namespace = meta.get("namespace")
     if namespaced and not namespace:
         errors.required(f"{path}.namespace")
     elif namespaced and namespace:
-        errors.all_invalid(f"{path}.namespace", namespace, names.is_dns1123_label(namespace))
+        if problems := names.is_dns1123_label(namespace):
+            errors.all_invalid(f"{path}.namespace", namespace, problems)
     elif namespace:
         errors.forbidden(f"{path}.namespace", "not allowed on this type")
     if meta.get("generation", 0) < 0:
         errors.invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
-    validate_labels(meta.get("labels"), f"{path}.labels", errors)
-    validate_annotations(meta.get("annotations"), f"{path}.annotations", errors)
-    _validate_owners(meta.get("ownerReferences") or [], f"{path}.ownerReferences", errors)
-    _validate_finalizers(
-        meta.get("finalizers") or [], f"{path}.finalizers", errors, plain=kind.allows_plain_finalizers
-    )
+    labels, annotations = meta.get("labels"), meta.get("annotations")
+    owners, finalizers = meta.get("ownerReferences"), meta.get("finalizers")
+    if labels:
+        validate_labels(labels, f"{path}.labels", errors)
+    if annotations:
+        validate_annotations(annotations, f"{path}.annotations", errors)
+    if owners:
+        _validate_owners(owners, f"{path}.ownerReferences", errors)
+    if finalizers:
+        _validate_finalizers(finalizers, f"{path}.finalizers", errors, plain=kind.allows_plain_finalizers)
 
 
 def validate_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:
@@ -55,8 +60,8 @@ def validate_labels(labels: Mapping[str, str] | None, path: str, errors: FieldEr
                 errors.all_invalid(path, key, problems)
             else:
                 _remember(key)
-        if value:
-            errors.all_invalid(path, value, names.is_label_value(value))
+        if value and (problems := names.is_label_value(value)):
+            errors.all_invalid(path, value, problems)
 
 
 # Label keys repeat endlessly in a cluster; the ones that were found valid need no second look.

@@ -11,10 +11,17 @@ from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
 from holokube.kube.errors import BadRequest
-from holokube.kube.patch import PatchError
+from holokube.kube.patch import PatchError, PatchTypeError
 from holokube.kube.patch.apply import apply
-from holokube.kube.patch.fieldset import FieldSet
-from holokube.kube.patch.managed_fields import make_entry, record_update
+from holokube.kube.patch.fieldset import FieldSet, Trie
+from holokube.kube.patch.managed_fields import (
+    Entry,
+    compare_objects,
+    make_entry,
+    record_update,
+    starting_entries,
+    updated_entries,
+)
 from holokube.kube.schema import Schema
 from holokube.kube.types import JsonObject
 
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from holokube.apiserver.repeats import Reading
 
 _MANAGER_MAX_LENGTH = 128
+_NOT_AT_CREATION = frozenset({"managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
 _STATUS = FieldSet.from_json({"f:status": {}})
 _SPEC = FieldSet.from_json({"f:spec": {}})
 _SPEC_AND_METADATA = FieldSet.from_json({"f:spec": {}, "f:metadata": {}})
@@ -51,6 +59,23 @@ class Ownership:
             new["metadata"]["managedFields"] = [entry]
         return new
 
+    def owned_at_creation(self, served: Served, new: JsonObject, spec: Trie | None) -> Trie | None:
+        """The fields that whoever creates an object comes to own; with ``spec``, its fields are not looked at again.
+        None if that is not known."""
+        if not self._registry.tracks_managed_fields:
+            return None
+        empty = self._registry.kind_of(served).empty_object()
+        meta = {key: value for key, value in new["metadata"].items() if key not in _NOT_AT_CREATION}
+        compared = {**new, "metadata": meta}
+        if spec is not None:
+            empty = {key: value for key, value in empty.items() if key != "spec"}
+            del compared["spec"]
+        try:
+            changed, _ = compare_objects(empty, compared, self._schema(served), self.ignored(served, ""))
+        except PatchTypeError:
+            return None
+        return changed if spec is None else dict(sorted({**changed, "f:spec": spec}.items()))
+
     def after_write(
         self,
         served: Served,
@@ -76,6 +101,30 @@ class Ownership:
             ignore=self.ignored(served, subresource),
             empty=self._registry.kind_of(served).empty_object(),
         )
+
+    def compared(
+        self, served: Served, old: JsonObject, new: JsonObject, subresource: str
+    ) -> tuple[Trie, Trie] | None:
+        """The fields that a write changes and removes; None if that cannot be said."""
+        if "metadata" in new:
+            new = {**new, "metadata": {k: v for k, v in new["metadata"].items() if k != "managedFields"}}
+        try:
+            return compare_objects(old, new, self._schema(served), self.ignored(served, subresource))
+        except PatchTypeError:
+            return None
+
+    def after_status_change(
+        self, served: Served, old: JsonObject, changed: Trie, removed: Trie, options: WriteOptions, caller: Caller
+    ) -> list[Entry]:
+        """The entries of ``managedFields`` after a write of the status that changed and removed these fields."""
+        if not self._registry.tracks_managed_fields:
+            return []
+        entries = starting_entries(old, None, ignore_request=True)
+        if not entries and old["metadata"].get("uid"):
+            return []
+        version = served.api_version if served.type.custom else conversion.storage_api_version(served)
+        identity = (manager_name(options, caller) or "unknown", "Update", version, "status")
+        return updated_entries(entries, changed, removed, identity, self._registry.clock.now())
 
     def _schema(self, served: Served) -> Schema:
         """The schema of what is stored, and ownership is kept in that version; the fields of custom resources are

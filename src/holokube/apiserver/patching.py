@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Caller
-from holokube.apiserver.bodies import Body, read_body
+from holokube.apiserver.bodies import Body, read_body, shares_spec
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import manager_name
 from holokube.apiserver.resources import Served
@@ -80,7 +80,10 @@ def patch_object(
         raise as_api_error(problem) from None
     duplicates = body.duplicate_fields if isinstance(body, Body) else ()
     try:
-        read = Body(patched, tuple(duplicates), known=live, only_status=subresource == "status")
+        settled = live is old.obj and shares_spec(registry, served, old, subresource)
+        read = Body(
+            patched, tuple(duplicates), known=live, only_status=subresource == "status", settled=settled
+        )
         obj, warnings = read_body(registry, served, read, options)
     except BadRequest as problem:
         # Well-formed patch, but the outcome is no object of this type.

@@ -9,11 +9,11 @@ objects in the store are never changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
 
-from holokube.apiserver.bodies import read_body
+from holokube.apiserver.bodies import read_beside, read_body
 from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
@@ -27,8 +27,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 KEPT: Final = 1024
+_PLAIN: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
+_SPEC: Final = "f:spec"
 # What is no JSON must not be taken for the JSON that it would be written as.
-_STRICTLY: Final = (
+STRICTLY: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
 
@@ -47,6 +49,14 @@ class Reading:
         return obj
 
 
+class SpecReading(NamedTuple):
+    """A spec, decoded and defaulted."""
+
+    text: bytes
+    owned: Trie | None
+    """Its fields, as whoever creates it comes to own them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """An object that was found valid; its parts are shared, and not to be changed."""
@@ -54,6 +64,8 @@ class Prepared:
     spec: JsonObject
     status: JsonObject
     warnings: tuple[str, ...]
+    settled: bool
+    """Whether defaulting would leave the spec as it is; admission may have left something to do."""
 
 
 class Repeats:
@@ -62,32 +74,59 @@ class Repeats:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._readings: dict[tuple[str, bytes], Reading] = {}
+        self._specs: dict[tuple[str, bytes], SpecReading] = {}
         self._prepared: dict[bytes, Prepared] = {}
+
+    def _read(
+        self, served: Served, kind: Kind, body: JsonObject, options: WriteOptions
+    ) -> tuple[JsonObject, list[str], Trie | None]:
+        """A body, decoded and defaulted, with warnings, and the fields that are owned if that is known.
+
+        The pods of two jobs differ in more than their names, but not in their specs.
+        """
+        spec = body.get("spec")
+        if not kind.status_stands_alone or type(spec) is not dict or not _PLAIN.issuperset(body):
+            return *read_body(self._registry, served, body, options), None
+        key = (options.field_validation, orjson.dumps(spec, option=STRICTLY))
+        known = self._specs.get(key)
+        if known is not None:
+            obj = read_beside(served, kind, body, known.text)
+            if obj is not None:
+                return obj, [], self._registry.writes.ownership.owned_at_creation(served, obj, known.owned)
+        obj, warnings = read_body(self._registry, served, body, options)
+        owned = self._registry.writes.ownership.owned_at_creation(served, obj, None)
+        if not warnings and owned is not None:
+            _keep(self._specs, key, SpecReading(orjson.dumps(obj["spec"]), owned.get(_SPEC)))
+        return obj, warnings, owned
 
     def reading(self, served: Served, kind: Kind, body: Any, options: WriteOptions) -> Reading | None:
         """What there is in a body; None if it has to be read by itself."""
         if not kind.is_made_in_numbers or type(body) is not dict:
             return None
         try:
-            key = (options.field_validation, orjson.dumps(body, option=_STRICTLY))
+            key = (options.field_validation, orjson.dumps(body, option=STRICTLY))
         except TypeError:
             return None
         found = self._readings.get(key)
         if found is None:
-            obj, warnings = read_body(self._registry, served, body, options)
+            obj, warnings, owned = self._read(served, kind, body, options)
             if warnings or "managedFields" in obj["metadata"]:
                 return None
-            found = _keep(self._readings, key, Reading(orjson.dumps(obj)))
+            found = _keep(self._readings, key, Reading(orjson.dumps(obj), owned))
         return found
 
     def prepared(self, key: bytes | None) -> Prepared | None:
         """What became of an object of the same text; the key is the kind's ``repeat_key``."""
         return self._prepared.get(key) if key is not None else None
 
-    def remember(self, key: bytes | None, obj: JsonObject, warnings: list[str]) -> None:
+    def remember(self, kind: Kind, key: bytes | None, obj: JsonObject, warnings: list[str]) -> Prepared | None:
         """An object was found valid."""
-        if key is not None:
-            _keep(self._prepared, key, Prepared(obj["spec"], obj["status"], tuple(warnings)))
+        if key is None:
+            return None
+        again: JsonObject = orjson.loads(orjson.dumps(obj))
+        kind.default(again)
+        settled = orjson.dumps(again["spec"]) == orjson.dumps(obj["spec"])
+        return _keep(self._prepared, key, Prepared(obj["spec"], obj["status"], tuple(warnings), settled))
 
 
 def _keep(kept: dict[K, V], key: K, value: V) -> V:

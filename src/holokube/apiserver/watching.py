@@ -7,7 +7,7 @@ whatever the write itself was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 from holokube.apiserver import conversion
@@ -58,8 +58,11 @@ class WatchStream:
         self._deadline = None if options.timeout_s is None else clock.monotonic() + options.timeout_s
         self._next_bookmark = clock.monotonic() + BOOKMARK_EVERY_S
         self._last_bookmark_revision = 0
-        self._has_news = False
+        self._is_followed = False
+        self._listener: Callable[[], None] | None = None
+        self._timekeeper: Callable[[], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._open(store, selection, options)
 
     def _open(self, store: Store, selection: Selection, options: ListOptions) -> None:
@@ -95,8 +98,9 @@ class WatchStream:
         self._wake()
 
     def _wake(self) -> None:
-        self._has_news = True
         _finish(self._waiter)
+        if self._listener is not None:
+            self._listener()
 
     def _too_old(self, wanted: int, store: Store) -> WatchEvent:
         return _error(Expired(f"too old resource version: {wanted} ({store.compacted_revision})"))
@@ -155,37 +159,64 @@ class WatchStream:
     async def next_batch(self) -> Sequence[WatchEvent] | None:
         """Events as soon as there are any; None when the watch has ended."""
         while True:
-            self._has_news = False
-            ready = self.take_ready()
-            if ready:
-                return ready
-            if self._failed or self._watch is None or self._watch.closed:
-                return None
-            now = self._clock.monotonic()
-            if self._deadline is not None and now >= self._deadline:
-                return None
-            until = self._deadline
-            if self._bookmarks:
-                if now >= self._next_bookmark:
-                    self._next_bookmark = now + BOOKMARK_EVERY_S
-                    if self._watch.last_revision > self._last_bookmark_revision:
-                        return [self._bookmark(max(self._watch.last_revision, self._skip_until))]
-                until = self._next_bookmark if until is None else min(until, self._next_bookmark)
-            await self._wait(None if until is None else until - now)
+            batch = self.poll()
+            if batch is None or batch:
+                return batch
+            waiter = self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await waiter
+            finally:
+                self._waiter = None
 
-    async def _wait(self, seconds: float | None) -> None:
-        """For news, but not longer than told. One future and one timer: thousands of watches wait most of the time."""
-        if self._has_news:
-            return
-        loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
-        timer = None if seconds is None else loop.call_later(seconds, _finish, waiter)
-        try:
-            await waiter
-        finally:
-            self._waiter = None
+    def poll(self) -> Sequence[WatchEvent] | None:
+        """Events if there are any; None when the watch has ended. Nothing means that one has to wait: a reader in
+        ``next_batch`` is woken, and the listener is called."""
+        ready = self.take_ready()
+        if ready:
+            return ready
+        if self._failed or self._watch is None or self._watch.closed:
+            return None
+        now = self._clock.monotonic()
+        if self._deadline is not None and now >= self._deadline:
+            return self._due_bookmark() if self._is_followed else None
+        until = self._deadline
+        # One who is told in the same process needs to know how far he is only when he comes back.
+        if self._bookmarks and not (self._is_followed and until is not None):
+            if now >= self._next_bookmark:
+                self._next_bookmark = now + BOOKMARK_EVERY_S
+                due = self._due_bookmark()
+                if due is not None:
+                    return due
+            until = self._next_bookmark if until is None else min(until, self._next_bookmark)
+        if until is not None:
+            self._set_timer(until)
+        return ()
+
+    def _due_bookmark(self) -> list[WatchEvent] | None:
+        """How far the reader is, unless there is nothing to say that he has not been told."""
+        reached = self._watch.last_revision if self._watch is not None and self._bookmarks else 0
+        return [self._bookmark(max(reached, self._skip_until))] if reached > self._last_bookmark_revision else None
+
+    def listen(self, on_news: Callable[[], None], on_time: Callable[[], None]) -> None:
+        """Have ``on_news`` called, inside the write, when there is something to ``poll``, and ``on_time`` when time has
+        come to look whether there is a bookmark, or the end."""
+        self._listener, self._timekeeper = on_news, on_time
+        self._is_followed = True
+
+    def _set_timer(self, until: float) -> None:
+        """A timer is set once per moment, however often there is news before it: thousands of watches wait most of the
+        time."""
+        timer = self._timer
+        if timer is None or timer.when() != until:
             if timer is not None:
                 timer.cancel()
+            self._timer = asyncio.get_running_loop().call_at(until, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        _finish(self._waiter)
+        if self._timekeeper is not None:
+            self._timekeeper()
 
     async def __aiter__(self) -> AsyncIterator[WatchEvent]:
         try:
@@ -199,6 +230,9 @@ class WatchStream:
         """Give up the watch; closing twice does no harm."""
         if self._watch is not None:
             self._watch.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._wake()
 
 

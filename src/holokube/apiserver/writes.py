@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller, Operation
 from holokube.apiserver.answers import WriteResult
-from holokube.apiserver.bodies import read_body
+from holokube.apiserver.bodies import beside_stored, read_body
+from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind, WriteContext
 from holokube.apiserver.metadata import carry_identity, user_visible, validate_metadata, validate_metadata_update
@@ -21,6 +22,7 @@ from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
 from holokube.apiserver.repeats import Reading, Repeats
 from holokube.apiserver.resources import Served
+from holokube.apiserver.status_writes import StatusWrites
 from holokube.base.errors import KeyExists, KeyMissing, RevisionMismatch
 from holokube.kube import timeformat
 from holokube.kube.errors import (
@@ -54,6 +56,7 @@ class Writes:
         self._registry = registry
         self.ownership = Ownership(registry)
         self._repeats = Repeats(registry)
+        self._status_writes = StatusWrites(registry, self.ownership)
 
     # -- create --------------------------------------------------------------------------------------------------
 
@@ -109,19 +112,24 @@ class Writes:
             obj.pop("status", None)
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(context.now)
-        found = self._prepare_and_validate(served, obj, context)
+        found, settled = self._prepare_and_validate(served, obj, context)
         await registry.admission.validate(attributes)
         warnings.extend(found)
         stored = await self._store_new(served, obj, options, generated=generated)
+        # Another version of a custom resource may know other fields.
+        is_as_stored = served.version == served.type.storage_version
+        stored.settled = settled or (is_as_stored and not registry.admission.may_change(attributes))
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
 
     def _generated_name(self, prefix: str) -> str:
         return prefix[:_GENERATED_NAME_BASE_MAX] + self._registry.rng.name_suffix()
 
-    def _prepare_and_validate(self, served: Served, obj: JsonObject, context: WriteContext) -> list[str]:
+    def _prepare_and_validate(
+        self, served: Served, obj: JsonObject, context: WriteContext
+    ) -> tuple[list[str], bool]:
         """Set what the server owns, and refuse what breaks a rule; an object like one before it fares like that one.
 
-        Returns warnings.
+        Returns warnings, and whether it is known that nothing is left to be defaulted.
         """
         kind = self._registry.kind_of(served)
         key = kind.repeat_key(obj) if kind.is_made_in_numbers else None
@@ -138,13 +146,11 @@ class Writes:
             kind.validate(obj, errors)
         if errors:
             raise invalid(served.type.storage_group, served.kind, obj["metadata"].get("name", ""), errors.causes)
-        if known is not None:
-            return [*kind.name_warnings(obj), *known.warnings]
-        if key is None:
-            return kind.warnings(obj, None)
-        others = kind.warnings_besides_name(obj)
-        self._repeats.remember(key, obj, others)
-        return [*kind.name_warnings(obj), *others]
+        if known is None and key is not None:
+            known = self._repeats.remember(kind, key, obj, kind.warnings_besides_name(obj))
+        if known is None:
+            return kind.warnings(obj, None), False
+        return [*kind.name_warnings(obj), *known.warnings], known.settled
 
     async def _store_new(
         self, served: Served, obj: JsonObject, options: WriteOptions, *, generated: bool
@@ -165,6 +171,7 @@ class Writes:
                     meta["name"] = self._generated_name(meta["generateName"])
                     continue
                 raise _taken(served, meta, registry.store.get(served.bucket, key), generated=generated) from None
+            stored.checked = True
             registry.custom_resources.after_write(served, stored.obj)
             await registry.store.durable()
             return stored
@@ -184,11 +191,17 @@ class Writes:
         subresource: str = "",
     ) -> WriteResult:
         registry = self._registry
+        old = registry.store.get(served.bucket, registry.key(served, namespace, name))
+        if old is not None:
+            if subresource == "status":
+                written = await self._status_writes.replace(served, old, body, options, caller)
+                if written is not None:
+                    return written
+            # Whoever changes an object sends most of it back as it was read; in one process, the very same.
+            body = beside_stored(registry, served, body, old, subresource)
         new, warnings = read_body(registry, served, body, options)
         meta: JsonObject = new.setdefault("metadata", {})
         check_name(served, namespace, name, meta)
-        key = registry.key(served, namespace, name)
-        old = registry.store.get(served.bucket, key)
         if old is None:
             kind = registry.kind_of(served)
             if not kind.allow_create_on_update or subresource:
@@ -255,6 +268,9 @@ class Writes:
             kind.validate_status_update(new, before, errors)
         elif subresource in OTHER_DOORS:
             kind.validate_door(subresource, new, before, errors)
+        elif old.settled and kind.stays_valid(new, before) and _is_shared(new["spec"], before["spec"]):
+            # It was found valid as it is; whoever watches it sees by the spec itself that this has not changed.
+            new["spec"] = before["spec"]
         else:
             kind.validate_update(new, before, errors)
         if errors:
@@ -263,6 +279,8 @@ class Writes:
         await registry.admission.validate(attributes)
         warnings.extend(kind.warnings(new, before))
         stored = await self._store_change(served, old, new, options)
+        if stored is not old:
+            stored.settled = old.settled and stored.obj.get("spec") is before.get("spec")
         return WriteResult(conversion.to_served(served, stored), warnings=warnings)
 
     def _prepare_update(
@@ -311,7 +329,7 @@ class Writes:
         before = old.obj
         new["metadata"].pop("resourceVersion", None)
         key = registry.key(served, before["metadata"].get("namespace", ""), before["metadata"]["name"])
-        if _is_gone(registry.kind_of(served), new):
+        if is_gone(registry.kind_of(served), new):
             # Watchers are shown the last stored state; the caller sees the change that ended it.
             gone = await registry.deletes.finish(served, key, old, dry_run=options.dry_run)
             new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
@@ -327,6 +345,7 @@ class Writes:
         except (RevisionMismatch, KeyMissing):
             name = before["metadata"]["name"]
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
+        stored.checked = True
         registry.custom_resources.after_write(served, stored.obj)
         await registry.store.durable()
         return stored
@@ -354,6 +373,18 @@ class Writes:
                 if content_type == APPLY and not subresource:
                     return await self._create_on_apply(served, namespace, name, body, options, caller)
                 raise not_found(served.group, served.plural, name)
+            asked = None
+            if subresource == "status":
+                asked = self._status_writes.ask(served, old, content_type, body, options)
+                known = None if asked is None else self._status_writes.recall(asked)
+                if known is not None:
+                    again = await self._status_writes.make(served, old, known, options, caller)
+                    if again is not None:
+                        return again
+                if asked is None:
+                    written = await self._status_writes.patch(served, old, content_type, body, options, caller)
+                    if written is not None:
+                        return written
             patched = patch_object(
                 registry, served, old, content_type, body, options, caller, subresource
             )
@@ -363,10 +394,13 @@ class Writes:
             if given and given != old.obj["metadata"]["resourceVersion"]:
                 raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED)
             try:
-                return await self.replace(
+                written = await self.replace(
                     served, old, patched.obj, options, caller, patched.warnings,
                     subresource=subresource, own=patched.own,
                 )  # fmt: skip
+                if asked is not None:
+                    self._status_writes.learn(asked, served, old, content_type, body, options, caller, written)
+                return written
             except Exception as problem:
                 current = registry.store.get(served.bucket, key)
                 raced = current is None or current.revision != old.revision
@@ -411,6 +445,20 @@ class Writes:
 def _next_generation(kind: Kind, new: JsonObject, before: JsonObject) -> int:
     generation: int = before["metadata"].get("generation", 0)
     return generation + 1 if kind.spec_changed(new, before) else generation
+
+
+def _is_shared(new: JsonObject, old: JsonObject) -> bool:
+    """Whether all parts of a spec are those of the stored one, in the same order; lists may have been joined anew."""
+    if [*new] != [*old]:
+        return False
+    for after, before in zip(new.values(), old.values(), strict=True):
+        if after is before:
+            continue
+        if type(after) is not list or type(before) is not list or len(after) != len(before):
+            return False
+        if any(one is not other for one, other in zip(after, before, strict=True)):
+            return False
+    return True
 
 
 def in_wire_order(served: Served, obj: JsonObject) -> JsonObject:
@@ -480,11 +528,3 @@ def _is_conflict(problem: Exception) -> bool:
 
 def _same_owners(new: JsonObject, old: JsonObject) -> bool:
     return bool(new["metadata"].get("managedFields") == old["metadata"].get("managedFields"))
-
-
-def _is_gone(kind: Kind, obj: JsonObject) -> bool:
-    """Marked for deletion, nobody holds it back, and no grace period runs."""
-    meta = obj["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers") or kind.lingers(obj):
-        return False
-    return not kind.is_graceful or meta.get("deletionGracePeriodSeconds") == 0

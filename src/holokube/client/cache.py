@@ -26,11 +26,11 @@ def object_key(obj: Mapping[str, Any]) -> str:
 
 
 class Index:
-    """Objects by the values that a function finds in them."""
+    """Keys of objects by the values that a function finds in them."""
 
     def __init__(self, function: IndexFunction) -> None:
         self._function = function
-        self._by_value: dict[str, dict[str, JsonObject]] = {}
+        self._by_value: dict[str, dict[str, None]] = {}
         self._values: dict[str, tuple[str, ...]] = {}
         """Under which values an object is listed now; those under none are left out."""
 
@@ -38,28 +38,32 @@ class Index:
         """Takes an object's change over. Its place is kept where the value is the same."""
         before = self._values.get(key, ())
         after = tuple(self._function(new)) if new is not None else ()
+        # Most changes leave an object where it is, and only its key is listed.
+        if before == after:
+            return
+        by_value = self._by_value
+        for value in after:
+            keys = by_value.get(value)
+            if keys is None:
+                keys = by_value[value] = {}
+            keys[key] = None
         if after:
-            assert new is not None
-            by_value = self._by_value
-            for value in after:
-                entries = by_value.get(value)
-                if entries is None:
-                    entries = by_value[value] = {}
-                entries[key] = new
-        if before != after:
-            if after:
-                self._values[key] = after
-            else:
-                del self._values[key]
-            for value in dict.fromkeys(before):
-                if value not in after:
-                    entries = self._by_value[value]
-                    del entries[key]
-                    if not entries:
-                        del self._by_value[value]
+            self._values[key] = after
+        else:
+            del self._values[key]
+        for value in dict.fromkeys(before):
+            if value not in after:
+                keys = by_value[value]
+                del keys[key]
+                if not keys:
+                    del by_value[value]
 
-    def get(self, value: str) -> Mapping[str, JsonObject]:
-        return self._by_value.get(value, {})
+    def get(self, value: str) -> Iterable[str]:
+        """The keys under a value, in the order in which they came there."""
+        return self._by_value.get(value, ())
+
+    def has(self, value: str) -> bool:
+        return value in self._by_value
 
     def values(self) -> list[str]:
         return list(self._by_value)
@@ -82,22 +86,24 @@ class Lister:
 
     def list(self, namespace: str | None = None, *, selector: LabelMatcher | None = None) -> JsonObjects:
         """All objects, or a namespace's, in the order in which they were first seen."""
-        objects = self._namespaces.get(namespace) if namespace else self._objects
+        objects = self._objects
+        found = [objects[key] for key in self._namespaces.get(namespace)] if namespace else [*objects.values()]
         if selector is None:
-            return [*objects.values()]
-        return [obj for obj in objects.values() if selector.matches(obj["metadata"].get("labels") or {})]
+            return found
+        return [obj for obj in found if selector.matches(obj["metadata"].get("labels") or {})]
 
     def has_any(self, namespace: str) -> bool:
         """Whether there is an object in a namespace."""
-        return bool(self._namespaces.get(namespace))
+        return self._namespaces.has(namespace)
 
     def by_index(self, index: str, value: str) -> JsonObjects:
         """The objects that an index lists under a value."""
-        return [*self._index(index).get(value).values()]
+        objects = self._objects
+        return [objects[key] for key in self._index(index).get(value)]
 
     def has_indexed(self, index: str, value: str) -> bool:
         """Whether an index lists anything under a value."""
-        return bool(self._index(index).get(value))
+        return self._index(index).has(value)
 
     def index_values(self, index: str) -> Strings:
         """The values under which an index lists anything."""
@@ -133,20 +139,21 @@ class Cache(Lister):
     """A lister that can be written; only its informer does."""
 
     def put(self, key: str, obj: JsonObject) -> None:
-        self._change(key, obj)
+        # Where an object lives is a part of its key.
+        if key not in self._objects:
+            self._namespaces.replace(key, obj)
+        for index in self._indexes.values():
+            index.replace(key, obj)
         self._objects[key] = obj
 
     def remove(self, key: str) -> None:
-        self._change(key, None)
+        self._namespaces.replace(key, None)
+        for index in self._indexes.values():
+            index.replace(key, None)
         del self._objects[key]
 
     def all_keys(self) -> Strings:
         return [*self._objects]
-
-    def _change(self, key: str, new: JsonObject | None) -> None:
-        self._namespaces.replace(key, new)
-        for index in self._indexes.values():
-            index.replace(key, new)
 
 
 def _namespace_of(obj: JsonObject) -> Iterable[str]:

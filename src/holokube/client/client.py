@@ -6,14 +6,14 @@ the server answered, and ``TransportError`` when it did not.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Any
 
 from holokube.client.resources import PODS, Resource
-from holokube.client.transport import JSON, Call, Transport, WatchEvent, close_stream
+from holokube.client.transport import JSON, Call, OnEvents, Transport, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, Expired, Gone
 
 JsonObject = dict[str, Any]
@@ -160,6 +160,55 @@ class Client:
         Without a version the server first sends what exists as ``ADDED`` events. With ``send_initial_events``
         it marks the end of those with a bookmark annotated ``k8s.io/initial-events-end``.
         """
+        stream = self._open_watch(
+            resource, namespace, resource_version, label_selector, field_selector, timeout_s, bookmarks,
+            send_initial_events,
+        )  # fmt: skip
+        try:
+            async for event in stream:
+                if event.type == "ERROR":
+                    raise ApiError.from_status(event.object)
+                yield event
+        finally:
+            await close_stream(stream)
+
+    async def follow(
+        self,
+        on_events: OnEvents,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_s: int | None = None,
+        bookmarks: bool = True,
+    ) -> None:
+        """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it."""
+        stream = self._open_watch(
+            resource, namespace, resource_version, label_selector, field_selector, timeout_s, bookmarks, False
+        )
+        try:
+            follow: Callable[[OnEvents], Awaitable[None]] | None = getattr(stream, "follow", None)
+            if follow is not None:
+                await follow(on_events)
+            else:
+                async for event in stream:
+                    on_events((event,))
+        finally:
+            await close_stream(stream)
+
+    def _open_watch(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        resource_version: str,
+        label_selector: str,
+        field_selector: str,
+        timeout_s: int | None,
+        bookmarks: bool,
+        send_initial_events: bool,
+    ) -> AsyncIterator[WatchEvent]:
         query = _query(
             resourceVersion=resource_version,
             labelSelector=label_selector,
@@ -169,14 +218,7 @@ class Client:
             sendInitialEvents="true" if send_initial_events else "",
             resourceVersionMatch="NotOlderThan" if send_initial_events else "",
         )
-        stream = self.transport.watch(Call("watch", resource, _space(resource, namespace), query=query))
-        try:
-            async for event in stream:
-                if event.type == "ERROR":
-                    raise ApiError.from_status(event.object)
-                yield event
-        finally:
-            await close_stream(stream)
+        return self.transport.watch(Call("watch", resource, _space(resource, namespace), query=query))
 
     # Writing
 
@@ -418,6 +460,8 @@ def _query(**fields: str) -> dict[str, str]:
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
+    if not dry_run and not field_manager:
+        return {}
     return _query(dryRun="All" if dry_run else "", fieldManager=field_manager)
 
 

@@ -9,8 +9,9 @@ comparing the new list with the cache.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 from holokube.base.clock import Clock
@@ -21,7 +22,7 @@ from holokube.client.backoff import Backoff, BackoffPolicy
 from holokube.client.cache import Cache, IndexFunction, JsonObject, Lister, object_key
 from holokube.client.client import PAGE_SIZE, Client
 from holokube.client.resources import Resource
-from holokube.client.transport import WatchEvent, close_stream
+from holokube.client.transport import OnEvents, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, BadRequest, Expired, Gone, Invalid
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -29,6 +30,9 @@ Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
 """Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
 that was new in the event before, so that a handler which keeps sums can take away what it had added. A resync
 is a ``MODIFIED`` whose old is its new."""
+
+Follow = Callable[[OnEvents], Awaitable[None]]
+"""Tells of all events of a watch until it ends."""
 
 Transform = Callable[[JsonObject], JsonObject]
 """Makes of an object what the cache keeps of it: less, as a rule. Name, uid and version have to stay."""
@@ -78,8 +82,10 @@ class Informer:
         self._rng = rng or Rng(f"informer/{resource}/{namespace or ''}/{label_selector}/{field_selector}")
         self._backoff = Backoff(clock, self._rng.fork("backoff"), backoff)
         self._cache = Cache(indexers)
-        self._handlers: list[Handler] = []
+        # Replaced, not changed: a handler may add or remove others while it is being told.
+        self._handlers: tuple[Handler, ...] = ()
         self._version = ""
+        self._seen = 0
         self._must_list = True
         self._lower_lists = 0
         self._listed = asyncio.Event()
@@ -108,11 +114,13 @@ class Informer:
         """
         for obj in self._cache:
             self._call(on_event, "ADDED", None, obj)
-        self._handlers.append(on_event)
+        self._handlers = (*self._handlers, on_event)
 
         def remove() -> None:
+            left = list(self._handlers)
             with suppress(ValueError):
-                self._handlers.remove(on_event)
+                left.remove(on_event)
+            self._handlers = tuple(left)
 
         return remove
 
@@ -160,10 +168,10 @@ class Informer:
         """One list, if needed, and one watch; errors are survived here."""
         started_at = self._clock.monotonic()
         try:
-            stream = await self._start_stream()
-            if stream is None:
+            follow = await self._start()
+            if follow is None:
                 return
-            seen = await self._follow(stream)
+            seen = await self._follow(follow)
         except (Expired, Gone) as error:
             self._log.info("version has left the server's history: listing again", why=error.message)
             self._must_list = True
@@ -181,38 +189,44 @@ class Informer:
                 return
         await self._backoff.wait()
 
-    async def _start_stream(self) -> AsyncIterator[WatchEvent] | None:
-        """A watch that continues where the cache is; None if the first state has to be fetched once more."""
-        if not self._must_list:
-            return self._watch(self._version)
-        if self._watch_list:
-            return await self._stream_initial_state()
-        listed = await self._client.list_all(
-            self.resource,
-            self.namespace,
+    async def _start(self) -> Follow | None:
+        """How to go on where the cache is; None if the first state has to be fetched once more."""
+        if self._must_list:
+            if self._watch_list:
+                return await self._stream_initial_state()
+            listed = await self._client.list_all(
+                self.resource,
+                self.namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+                page_size=self._page_size,
+            )
+            if not await self._replace(listed.items, listed.resource_version):
+                return None
+        return partial(
+            self._client.follow,
+            resource=self.resource,
+            namespace=self.namespace,
+            resource_version=self._version,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            page_size=self._page_size,
+            timeout_s=self._timeout_s(),
         )
-        if not await self._replace(listed.items, listed.resource_version):
-            return None
-        return self._watch(self._version)
 
-    def _watch(self, version: str, *, initial: bool = False) -> AsyncIterator[WatchEvent]:
+    def _timeout_s(self) -> int:
         low, high = WATCH_TIMEOUT_S
-        return self._client.watch(
+        return low + self._rng.randrange(high - low)
+
+    async def _stream_initial_state(self) -> Follow | None:
+        """Reads the first state as events; the stream then goes on with what happens next."""
+        stream = self._client.watch(
             self.resource,
             self.namespace,
-            resource_version=version,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            timeout_s=low + self._rng.randrange(high - low),
-            send_initial_events=initial,
+            timeout_s=self._timeout_s(),
+            send_initial_events=True,
         )
-
-    async def _stream_initial_state(self) -> AsyncIterator[WatchEvent] | None:
-        """Reads the first state as events; the stream then goes on with what happens next."""
-        stream = self._watch("", initial=True)
         state: dict[str, JsonObject] = {}
         handed_over = False
         try:
@@ -221,7 +235,7 @@ class Informer:
                     meta = event.object["metadata"]
                     if (meta.get("annotations") or {}).get(INITIAL_EVENTS_END) == "true":
                         handed_over = await self._replace(state.values(), str(meta["resourceVersion"]))
-                        return stream if handed_over else None
+                        return partial(_follow_on, stream) if handed_over else None
                 elif event.type == "DELETED":
                     state.pop(object_key(event.object), None)
                 else:
@@ -235,20 +249,26 @@ class Informer:
         self._watch_list = False
         return None
 
-    async def _follow(self, stream: AsyncIterator[WatchEvent]) -> int:
+    async def _follow(self, follow: Follow) -> int:
         """Applies a watch until it ends; the number of events."""
-        seen = 0
-        try:
-            async for event in stream:
-                seen += 1
-                version = _version(event.object)
-                if event.type != "BOOKMARK":
-                    self._apply(event.type, event.object, version)
-                if version and _order(version, self._version) > 0:
-                    self._version = version
-        finally:
-            await close_stream(stream)
-        return seen
+        self._seen = 0
+        await follow(self._on_events)
+        return self._seen
+
+    def _on_events(self, events: Sequence[WatchEvent]) -> None:
+        for what, obj in events:
+            self._seen += 1
+            if what == "ERROR":
+                raise ApiError.from_status(obj)
+            version = _version(obj)
+            if what != "BOOKMARK":
+                self._apply(what, obj, version)
+            self._reach(version)
+
+    def _reach(self, version: str) -> None:
+        """The cache is complete up to a version."""
+        if version and _order(version, self._version) > 0:
+            self._version = version
 
     async def _replace(self, items: Iterable[JsonObject], version: str) -> bool:
         """Makes the cache what a list shows, with an event for each difference; False if it is refused.
@@ -311,7 +331,7 @@ class Informer:
         self._tell("DELETED", old, None)
 
     def _tell(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        for handler in tuple(self._handlers):
+        for handler in self._handlers:
             try:
                 handler(type, old, new)
             except Exception as error:
@@ -339,6 +359,15 @@ class Informer:
                 # A handler may have been quicker than this loop: only what is still current is repeated.
                 if self._cache.by_key(object_key(obj)) is obj:
                     self._tell("MODIFIED", obj, obj)
+
+
+async def _follow_on(stream: AsyncIterator[WatchEvent], on_events: OnEvents) -> None:
+    """Follows a stream that has been read for a while."""
+    try:
+        async for event in stream:
+            on_events((event,))
+    finally:
+        await close_stream(stream)
 
 
 def _version(obj: Mapping[str, Any]) -> str:

@@ -7,8 +7,10 @@ dict instead. What is handed in is copied by the server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import copy_context
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import orjson
@@ -24,10 +26,11 @@ from holokube.apiserver.patching import APPLY
 from holokube.apiserver.registry import Registry
 from holokube.apiserver.resources import Served
 from holokube.apiserver.subresources.logs import TextStream
+from holokube.apiserver.watching import WatchEvent as StoredEvent
 from holokube.apiserver.watching import WatchStream
 from holokube.base.errors import StoreReadOnly, TransportError
 from holokube.client.resources import Resource
-from holokube.client.transport import JSON, Call, WatchEvent
+from holokube.client.transport import JSON, Call, OnEvents, WatchEvent
 from holokube.kube.errors import MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.kube.types import JsonObject
 
@@ -35,6 +38,7 @@ from holokube.kube.types import JsonObject
 # other clients, timers, leases. A count, not a time, for the order of things must not depend on the machine.
 CALLS_PER_TURN = 32
 
+_OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions"}
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
@@ -51,7 +55,8 @@ class InProcessTransport:
         self._discovered_at = -1
 
     async def call(self, call: Call) -> JsonObject:
-        self._check_open(call)
+        if self._closed:
+            self._check_open(call)
         self._calls += 1
         if self._calls % CALLS_PER_TURN == 0:
             await asyncio.sleep(0)
@@ -122,7 +127,7 @@ class InProcessTransport:
 
     @staticmethod
     def _options(call: Call) -> WriteOptions:
-        kind = {"create": "CreateOptions", "update": "UpdateOptions"}.get(call.verb, "PatchOptions")
+        kind = _OPTION_KINDS.get(call.verb, "PatchOptions")
         return WriteOptions.parse(call.query, kind, apply=call.content_type == APPLY)
 
     async def _subresource(self, call: Call, served: Served) -> JsonObject:
@@ -146,7 +151,11 @@ class InProcessTransport:
             )
         return outcome
 
-    async def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+    def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
+        return _InProcessWatch(self, call)
+
+    def open_stream(self, call: Call) -> WatchStream:
+        """The server's side of a watch."""
         self._check_open(call)
         served = self._served(call.resource)
         query = dict(call.query)
@@ -155,15 +164,17 @@ class InProcessTransport:
             query["fieldSelector"] = f"{query['fieldSelector']},{own}" if query.get("fieldSelector") else own
         stream = self._registry.watch(served, call.namespace, ListOptions.parse(query, watch=True))
         self._open.add(stream)
-        try:
-            while (batch := await stream.next_batch()) is not None:
-                for event in batch:
-                    yield WatchEvent(event.type, event.stored.obj)
-            if self._closed:
-                raise TransportError("the connection to the embedded server was closed", hint="watch again")
-        finally:
-            self._open.discard(stream)
-            stream.close()
+        return stream
+
+    def close_stream(self, stream: WatchStream) -> None:
+        """Give a watch up."""
+        self._open.discard(stream)
+        stream.close()
+
+    def check_not_cut_off(self) -> None:
+        """A watch that ended because the transport was closed ended too early."""
+        if self._closed:
+            raise TransportError("the connection to the embedded server was closed", hint="watch again")
 
     async def request(
         self,
@@ -233,3 +244,96 @@ class InProcessTransport:
     def _check_open(self, call: Call) -> None:
         if self._closed:
             raise TransportError(f"{call}: this client has been closed", hint="make a new client")
+
+
+class _InProcessWatch:
+    """A watch without a task or generator of its own."""
+
+    __slots__ = ("_call", "_rest", "_stream", "_transport")
+
+    def __init__(self, transport: InProcessTransport, call: Call) -> None:
+        self._transport = transport
+        self._call = call
+        self._stream: WatchStream | None = None
+        self._rest: deque[WatchEvent] | None = deque()
+        """What has been read and not asked for yet; None when the watch has ended."""
+
+    async def follow(self, on_events: OnEvents) -> None:
+        stream = self._stream = self._transport.open_stream(self._call)
+        try:
+            await _Delivery(stream, on_events).ended
+        finally:
+            await self.aclose()
+        self._transport.check_not_cut_off()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        if self._rest is None:
+            raise StopAsyncIteration
+        if self._rest:
+            return self._rest.popleft()
+        try:
+            if self._stream is None:
+                self._stream = self._transport.open_stream(self._call)
+            batch = await self._stream.next_batch()
+        except BaseException:
+            await self.aclose()
+            raise
+        if batch is None:
+            await self.aclose()
+            self._transport.check_not_cut_off()
+            raise StopAsyncIteration
+        self._rest = deque(_as_events(batch))
+        return self._rest.popleft()
+
+    async def aclose(self) -> None:
+        self._rest = None
+        if self._stream is not None:
+            self._transport.close_stream(self._stream)
+            self._stream = None
+
+
+class _Delivery:
+    """Brings the events of a stream to whoever follows it, by one callback of the loop after the write."""
+
+    __slots__ = ("_context", "_is_due", "_loop", "_on_events", "_stream", "ended")
+
+    def __init__(self, stream: WatchStream, on_events: OnEvents) -> None:
+        self._stream = stream
+        self._on_events = on_events
+        self._loop = asyncio.get_running_loop()
+        # Whoever is told runs in the context of the follower, not of the writer.
+        self._context = copy_context()
+        self._is_due = False
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        stream.listen(self._on_news, self._on_time)
+        self._deliver()
+
+    def _on_news(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._deliver, context=self._context)
+
+    def _on_time(self) -> None:
+        self._context.run(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_due = False
+        ended = self.ended
+        try:
+            while not ended.done():
+                batch = self._stream.poll()
+                if batch is None:
+                    ended.set_result(None)
+                elif batch:
+                    self._on_events(_as_events(batch))
+                else:
+                    return
+        except Exception as error:
+            ended.set_exception(error)
+
+
+def _as_events(batch: Sequence[StoredEvent]) -> list[WatchEvent]:
+    return [WatchEvent(what, stored.obj) for what, stored in batch]

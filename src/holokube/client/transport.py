@@ -7,7 +7,7 @@ A transport carries a ``Call`` to an API server and brings back its answer. It i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holokube.client.resources import Resource
@@ -60,6 +60,9 @@ class WatchEvent(NamedTuple):
     object: dict[str, Any]
 
 
+OnEvents = Callable[[Sequence[WatchEvent]], None]
+
+
 class Transport(Protocol):
     """Carries calls to a cluster."""
 
@@ -70,7 +73,9 @@ class Transport(Protocol):
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         """The events of a watch until the server ends it.
 
-        Nothing is sent before the first event is asked for, so that a refusal (403, 410) is raised there.
+        Nothing is sent before the first event is asked for, so that a refusal (403, 410) is raised there. What is
+        returned may have a method ``follow(on_events)``, a coroutine that calls ``on_events`` with all that has come
+        in until the watch ends. It is read this way or event by event, not both.
         """
         ...
 

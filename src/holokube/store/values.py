@@ -25,6 +25,10 @@ class Stored(msgspec.Struct, gc=False):
     obj: JsonObject
     revision: int
     _raw: bytes | None = None
+    checked: bool = False
+    """Whoever wrote it found its metadata valid by the rules of its kind; it need not be checked again as it is."""
+    settled: bool = False
+    """Whoever wrote it went the whole way of a write: its spec is defaulted and valid."""
 
     @property
     def raw(self) -> bytes:

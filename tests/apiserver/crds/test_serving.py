@@ -240,6 +240,22 @@ def test_a_stricter_schema_lets_old_values_be_but_no_new_ones_in() -> None:
     in_world(test)
 
 
+def test_what_a_write_leaves_alone_is_taken_over_until_the_schema_changes() -> None:
+    async def test(world: World) -> None:
+        before_schema = with_spec(a={"type": "string"}, b={"type": "integer"})
+        await define(world, definition(before_schema, subresources={"status": {}}))
+        made = await world.create("widgets", widget(a="x", b=1), LAB)
+        labelled = await world.patch("widgets", "w", {"metadata": {"labels": {"l": "m"}}}, LAB)
+        reported = await world.patch("widgets", "w", {"status": {}}, LAB, subresource="status")
+        assert labelled["spec"] is made["spec"] and reported["spec"] is made["spec"]
+        assert list(labelled) == list(made)
+        await redefine(world, definition(with_spec(a={"type": "string"}), subresources={"status": {}}))
+        after = await world.patch("widgets", "w", {"metadata": {"labels": {"l": "n"}}}, LAB)
+        assert (after["spec"], made["spec"]) == ({"a": "x"}, {"a": "x", "b": 1})
+
+    in_world(test)
+
+
 def two_versions(storage: str) -> JsonObject:
     crd = definition(with_spec(a={"type": "string"}))
     first = crd["spec"]["versions"][0]

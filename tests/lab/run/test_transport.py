@@ -155,3 +155,13 @@ def test_answers_about_the_api_are_remembered_until_a_definition_changes() -> No
     clock.advance(600)
     assert ask() is None
     assert [ask("/version"), ask("/version")] == [None, None]
+
+
+def test_events_need_not_be_sent_as_long_as_no_fault_may_hit_them() -> None:
+    transport, server, calls = made()
+    assert transport.discard("create", EVENTS)
+    assert not transport.discard("create", PODS)
+    assert (calls, server.calls) == ({"create": 1}, [])
+    troubled, _, counted = made(Trouble(1.0, 503))
+    assert not troubled.discard("patch", EVENTS)
+    assert not counted

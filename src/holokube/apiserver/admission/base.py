@@ -75,6 +75,10 @@ class Plugin:
     """None is the object and all that hangs below it."""
     runs_last: ClassVar[bool] = False
     """Validates after the webhooks have."""
+    only_refuses: ClassVar[bool] = False
+    """``mutate`` changes nothing; it may only say no."""
+    only_sets_on_update: ClassVar[bool] = False
+    """When an object is updated, ``mutate`` at most sets fields of its spec, and changes nothing inside of them."""
 
     def mutate(self, attributes: Attributes) -> None:
         """Change the object, or refuse it, before it is validated."""

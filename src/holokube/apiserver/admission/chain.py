@@ -24,6 +24,7 @@ from holokube.apiserver.admission.storage_protection import StorageObjectInUsePr
 from holokube.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from holokube.apiserver.admission.webhooks.dispatch import Rounds, Webhooks
 from holokube.apiserver.admission.webhooks.services import ServiceResolver
+from holokube.apiserver.resources import Served
 from holokube.base.clock import Clock
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Route(NamedTuple):
     validating: tuple[Step, ...]
     last: tuple[Step, ...]
     """Validate when the webhooks have: what is charged here must not be refused afterwards."""
+    changes: bool
+    """Whether one of the mutating steps may change the object."""
+    changes_inside: bool
+    """Whether it may change even the fields of the spec in place."""
 
 
 class AdmissionChain:
@@ -122,6 +127,25 @@ class AdmissionChain:
             ResourceQuota(self._clock, self._lookup),
         )
 
+    def spoils_spec(self, served: Served) -> bool:
+        """Whether a plugin might change parts of an updated object's spec in place; webhooks never do."""
+        return self._route_of(served, "UPDATE", "").changes_inside
+
+    def may_change(self, attributes: Attributes) -> bool:
+        """Whether anybody might change the object in ``mutate``, and not only refuse it."""
+        return self._route(attributes).changes or bool(self._webhooks.mutating(attributes))
+
+    def passes(self, attributes: Attributes) -> bool:
+        """As ``mutate`` and ``validate`` in one, for a write that is known to be valid, where nobody may change it and
+        no webhook has a say; False, with nothing done, where somebody has."""
+        route, webhooks = self._route(attributes), self._webhooks
+        if route.changes or webhooks.mutating(attributes) or webhooks.validating(attributes):
+            return False
+        for steps in (route.mutating, route.validating, route.last):
+            for step in steps:
+                step(attributes)
+        return True
+
     async def mutate(self, attributes: Attributes) -> None:
         """Let everybody change the object, once more if a webhook changed it behind the others' backs."""
         if not attributes.namespace and attributes.obj is not None and attributes.served.type.namespaced:
@@ -152,18 +176,25 @@ class AdmissionChain:
             step(attributes)
 
     def _route(self, attributes: Attributes) -> Route:
-        resource = attributes.served.type
-        key = (resource.group, resource.plural, attributes.operation, attributes.subresource)
+        return self._route_of(attributes.served, attributes.operation, attributes.subresource)
+
+    def _route_of(self, served: Served, operation: Operation, subresource: str) -> Route:
+        key = (served.group, served.plural, operation, subresource)
         route = self._routes.get(key)
         if route is None:
-            concerned = [
-                p for p in self._plugins if p.wants(key[:2], attributes.operation, attributes.subresource)
-            ]
+            concerned = [p for p in self._plugins if p.wants(key[:2], operation, subresource)]
             validating = [p for p in concerned if type(p).validate is not Plugin.validate]
             route = self._routes[key] = Route(
                 tuple(p.mutate for p in concerned if type(p).mutate is not Plugin.mutate),
                 tuple(p.validate for p in validating if not p.runs_last),
                 tuple(p.validate for p in validating if p.runs_last),
+                any(type(p).mutate is not Plugin.mutate and not p.only_refuses for p in concerned),
+                any(
+                    type(p).mutate is not Plugin.mutate
+                    and not p.only_refuses
+                    and not (p.only_sets_on_update and operation == "UPDATE" and not subresource)
+                    for p in concerned
+                ),
             )
         return route
 

@@ -15,6 +15,7 @@ _TOLERATION_SECONDS: Final = 300
 class DefaultTolerationSeconds(Plugin):
     resources = frozenset({PODS})
     operations = CREATE_OR_UPDATE
+    only_sets_on_update = True
 
     def mutate(self, attributes: Attributes) -> None:
         if attributes.obj is None:

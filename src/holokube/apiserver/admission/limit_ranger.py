@@ -26,6 +26,7 @@ class LimitRanger(Plugin):
 
     resources = frozenset({PODS, CLAIMS})
     operations = CREATE_OR_UPDATE
+    only_sets_on_update = True
     subresources = frozenset({"", "resize"})
 
     def __init__(self, store: Store) -> None:

@@ -16,6 +16,7 @@ _ACCESS_REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 class NamespaceLifecycle(Plugin):
     operations = ANY_WRITE
     subresources = None
+    only_refuses = True
 
     def mutate(self, attributes: Attributes) -> None:
         served, namespace = attributes.served, attributes.namespace

@@ -23,6 +23,7 @@ _NO_CLASS: Final[JsonObject] = {
 class Priority(Plugin):
     resources = frozenset({PODS, PRIORITY_CLASSES})
     operations = CREATE_OR_UPDATE
+    only_sets_on_update = True
 
     def __init__(self, store: Store) -> None:
         self._default = BucketCache(store, BUCKET, _default_class)

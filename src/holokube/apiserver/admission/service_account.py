@@ -43,6 +43,7 @@ class ServiceAccount(Plugin):
 
     resources = frozenset({PODS})
     operations = CREATE_OR_UPDATE
+    only_sets_on_update = True
     subresources = frozenset({"", "ephemeralcontainers"})
 
     def __init__(self, rng: Rng, *, strict: bool = False, assumes_default: bool = False) -> None:

@@ -160,6 +160,11 @@ class Rule:
     optional_old: bool
 
     @property
+    def is_immutability(self) -> bool:
+        """Whether it asks for nothing but that a value stays as it is, which need not be asked of one that did."""
+        return not self.optional_old and self.source["rule"] == "self == oldSelf"
+
+    @property
     def label(self) -> str:
         return str(self.source.get("message") or self.source["rule"]).strip()
 
@@ -217,7 +222,7 @@ class RuleTree:
         if unchanged and not self.has_transitions:
             return
         for rule in self._rules:
-            if rule.expression.uses_old_self or not unchanged:
+            if not unchanged or (rule.expression.uses_old_self and not rule.is_immutability):
                 self._check(rule, value, old, path, errors)
         if isinstance(value, dict):
             before: Mapping[str, Any] = old if isinstance(old, dict) else {}

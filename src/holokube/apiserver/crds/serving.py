@@ -70,20 +70,56 @@ class CustomResources:
         return self.kind_for(served).rules.scale or ScalePaths()
 
     def read(
-        self, served: Served, value: Any, options: WriteOptions, duplicates: tuple[str, ...]
+        self,
+        served: Served,
+        value: Any,
+        options: WriteOptions,
+        duplicates: tuple[str, ...],
+        known: JsonObject | None = None,
+        *,
+        settled: bool = False,
     ) -> tuple[JsonObject, list[str]]:
-        """Decode a custom object: prune, default. Returns a private object and warnings."""
+        """Decode a custom object: prune, default. Returns a private object and warnings.
+
+        ``known`` is the stored object that was patched. What the value shares with it has been read before: the record
+        of who owns what, which is never changed, and the spec, if it is ``settled``, are taken over as they are.
+        """
         _check_type_meta(served, value)
         rules = self.kind_for(served).rules
+        spec = value.get("spec")
+        shared = spec if settled and known is not None and spec is known.get("spec") else None
+        entries = _same_entries(value, known)
         try:
-            obj: JsonObject = private(value)
+            obj: JsonObject = private(_without(value, spec=shared is not None, entries=entries is not None))
             unknown = shape(obj, rules.node, self._registry.catalog.schema(OBJECT_META))
         except (DecodeError, EmbeddedProblem) as problem:
             raise cannot_handle(served, str(problem)) from None
+        if entries is not None:
+            obj["metadata"]["managedFields"] = entries
+        if shared is not None:
+            obj = {key: shared if key == "spec" else obj[key] for key in value if key == "spec" or key in obj}
         obj["apiVersion"], obj["kind"] = served.api_version, served.kind
         warnings = _field_warnings(served, unknown, duplicates, options)
         apply_defaults(obj, rules.node)
         return conversion.to_storage(served, obj), warnings
+
+    def read_status(self, served: Served, before: JsonObject, value: Any) -> JsonObject | None:
+        """A status that is to be put into a stored object whose spec is settled; None where there is something to say
+        about it."""
+        if type(value) is not dict:
+            return None
+        rules = self.kind_for(served).rules
+        obj: JsonObject = {"apiVersion": served.api_version, "kind": served.kind}
+        try:
+            obj["status"] = private(value)
+            if shape(obj, rules.node, self._registry.catalog.schema(OBJECT_META)):
+                return None
+        except (DecodeError, EmbeddedProblem):
+            return None
+        obj["spec"] = before["spec"]
+        apply_defaults(obj, rules.node)
+        found = obj.get("status")
+        return found if type(found) is dict else None
 
     def after_write(self, served: Served, obj: JsonObject) -> None:
         """Called after each write of any resource; a CRD that changed changes what is served."""
@@ -120,6 +156,9 @@ class CustomResources:
             return
         definition = compile_definition(crd, self._registry.catalog)
         self._definitions[key] = definition
+        for _, stored in self._registry.store.list(definition.type.bucket).items:
+            # Another schema may prune and default in another way.
+            stored.settled = False
         self._compiled_from[key] = relevant
         if definition.type.versions:
             self._registry.table.add(definition.type)
@@ -212,6 +251,24 @@ class CustomResources:
                 }  # fmt: skip
                 store.update(bucket, key, {**stored.obj, "metadata": marked})
         return left
+
+
+def _same_entries(value: JsonObject, known: JsonObject | None) -> Any:
+    """The record of who owns what, if it is the very one that is stored."""
+    meta = value.get("metadata")
+    if known is None or type(meta) is not dict:
+        return None
+    entries = meta.get("managedFields")
+    return entries if entries is not None and entries is known["metadata"].get("managedFields") else None
+
+
+def _without(value: JsonObject, *, spec: bool, entries: bool) -> JsonObject:
+    if spec:
+        value = {key: part for key, part in value.items() if key != "spec"}
+    if entries:
+        meta = {key: part for key, part in value["metadata"].items() if key != "managedFields"}
+        value = {**value, "metadata": meta}
+    return value
 
 
 def _check_type_meta(served: Served, value: JsonObject) -> None:

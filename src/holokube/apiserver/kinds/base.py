@@ -61,6 +61,9 @@ class Kind:
     """Objects of this kind often differ in nothing but their names, so that it pays to remember what became of one."""
     status_stands_alone: ClassVar[bool] = False
     """``default_beside_spec`` can be used where only the status of an object is written."""
+    repeats_status: ClassVar[bool] = False
+    """The same changes of status are made to many objects, and are valid or not by what the old status and the new one
+    say, whatever the spec; see ``status_repeats`` for what that leaves out."""
     is_graceful: ClassVar[bool] = False
     """Deleted objects may linger for a grace period (pods)."""
     cascades_by_default: ClassVar[str] = "Background"
@@ -96,6 +99,11 @@ class Kind:
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         """Rules for a change. Kinds whose spec rules hold for both call their own ``validate``."""
         self.validate(new, errors)
+
+    def stays_valid(self, new: JsonObject, old: JsonObject) -> bool:
+        """Whether an object that was found valid, with the same spec, cannot have become invalid by the change of the
+        rest of it. The rules for all metadata are checked elsewhere."""
+        return False
 
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         """Rules for a status change."""

@@ -34,6 +34,7 @@ class DaemonSet(WorkloadKind):
     """The rules of daemon sets. The number of template changes lives on as an annotation."""
 
     go_type = "apps.v1.DaemonSet"
+    status_stands_alone = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]

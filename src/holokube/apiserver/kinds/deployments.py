@@ -30,6 +30,7 @@ class Deployment(WorkloadKind):
     """The rules of deployments."""
 
     go_type = "apps.v1.Deployment"
+    status_stands_alone = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]

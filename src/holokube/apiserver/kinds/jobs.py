@@ -39,6 +39,7 @@ class Job(WorkloadKind):
     """The rules of jobs."""
 
     go_type = "batch.v1.Job"
+    status_stands_alone = True
     cascades_by_default: ClassVar[str] = "Orphan"
     field_labels: ClassVar[frozenset[str]] = frozenset(
         {"metadata.name", "metadata.namespace", "status.successful"}
@@ -62,6 +63,12 @@ class Job(WorkloadKind):
         spec.setdefault("manualSelector", False)
         default_job_spec(spec)
 
+    def default_beside_spec(self, obj: JsonObject) -> None:
+        super().default_beside_spec(obj)
+        labels = obj["spec"]["template"]["metadata"].get("labels")
+        if labels and not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
         # Only now: upstream judges metadata.labels before the generated ones, which may be too long, are among them.
         _generate_selector(new)
@@ -83,6 +90,10 @@ class Job(WorkloadKind):
             "successPolicy",
         ):
             unchanged(after, before, key, "spec", errors)
+
+    def stays_valid(self, new: JsonObject, old: JsonObject) -> bool:
+        # Of the metadata only the name and the uid count, and these never change.
+        return True
 
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         validate_job_status(new, old, errors)

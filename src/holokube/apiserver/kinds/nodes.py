@@ -32,6 +32,7 @@ class Node(GoKind):
 
     go_type = "core.v1.Node"
     keeps_status_on_create = True
+    status_stands_alone = True
     field_labels = frozenset({"metadata.name", "spec.unschedulable"})
 
     def set_defaults(self, obj: JsonObject) -> None:
@@ -42,7 +43,9 @@ class Node(GoKind):
                 spec["podCIDRs"] = [spec["podCIDR"]]
         elif "podCIDRs" in spec:
             spec["podCIDR"] = spec["podCIDRs"][0]
-        status = obj["status"]
+        self.set_status_defaults(obj["status"])
+
+    def set_status_defaults(self, status: JsonObject) -> None:
         capacity = status.get("capacity")
         if capacity:
             round_to_milli(capacity)

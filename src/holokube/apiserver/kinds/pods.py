@@ -41,6 +41,7 @@ class Pod(GoKind):
     returns_deleted_object: ClassVar[bool] = True
     is_graceful: ClassVar[bool] = True
     is_made_in_numbers: ClassVar[bool] = True
+    repeats_status: ClassVar[bool] = True
     field_labels: ClassVar[frozenset[str]] = frozenset(
         {
             "metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy",
@@ -98,6 +99,12 @@ class Pod(GoKind):
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         validate_pod_update(new, old, errors)
+
+    def stays_valid(self, new: JsonObject, old: JsonObject) -> bool:
+        after, before = new["metadata"], old["metadata"]
+        return bool(
+            after.get("annotations") == before.get("annotations") and after.get("labels") == before.get("labels")
+        )
 
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         validate_pod_status(new, old, errors)

@@ -42,6 +42,7 @@ class ReplicaSet(_Replicated):
     """The rules of replica sets."""
 
     go_type = "apps.v1.ReplicaSet"
+    status_stands_alone = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]

@@ -8,10 +8,11 @@ from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body
 from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.metadata import validate_labels
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.subresources.bodies import read_typed, success
 from holokube.base.errors import KeyMissing, RevisionMismatch
-from holokube.kube import conditions, timeformat
+from holokube.kube import conditions, names, timeformat
 from holokube.kube.errors import OBJECT_WAS_MODIFIED, BadRequest, conflict, invalid
 from holokube.kube.types import JsonObject
 from holokube.store.values import Stored
@@ -57,11 +58,15 @@ async def bind(
         if options.dry_run:
             break
         try:
-            registry.store.update(pods.bucket, registry.key(pods, namespace, name), bound, expected=stored.revision)
+            changed = registry.store.update(
+                pods.bucket, registry.key(pods, namespace, name), bound, expected=stored.revision
+            )
         except (RevisionMismatch, KeyMissing):
             if attempt == _ATTEMPTS - 1:
                 raise conflict("", "pods/binding", name, "the pod changed while it was being bound") from None
             continue
+        changed.checked = stored.checked and _is_plain(binding)
+        changed.settled = stored.settled and not names.is_dns1123_subdomain(binding["target"]["name"])
         await registry.store.durable()
         break
     return WriteResult(Stored(success(), 0), created=True, warnings=warnings)
@@ -76,6 +81,16 @@ def _validate(binding: JsonObject, name: str) -> None:
         errors.required("target.name")
     if errors:
         raise invalid("", "Binding", name, errors.causes)
+
+
+def _is_plain(binding: JsonObject) -> bool:
+    """Whether what a binding adds to the metadata of a pod is known to be valid there."""
+    meta = binding.get("metadata") or {}
+    if meta.get("annotations"):
+        return False
+    errors = FieldErrors()
+    validate_labels(meta.get("labels"), "metadata.labels", errors)
+    return not errors
 
 
 def _check(pod: JsonObject, binding: JsonObject) -> None:

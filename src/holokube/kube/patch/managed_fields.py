@@ -128,9 +128,10 @@ def updated_entries(
         return entries
     out: list[Entry] = []
     owned = changed
+    manager = identity[0]
     for entry in entries:
         fields: Trie = entry.get("fieldsV1") or {}
-        if changed and identity_of(entry) == identity:
+        if changed and entry.get("manager", "") == manager and identity_of(entry) == identity:
             own = difference(fields, removed) if removed else fields
             owned = union(own, changed, root=True)
             continue
@@ -246,6 +247,8 @@ def _utc(time: Any) -> str | None:
 
 def _capped(entries: list[Entry]) -> list[Entry]:
     """At most so many updaters: the oldest of each version are merged into one bucket."""
+    if len(entries) <= MAX_UPDATE_MANAGERS:
+        return entries
     updaters = [entry for entry in entries if entry["operation"] == "Update"]
     if len(updaters) <= MAX_UPDATE_MANAGERS:
         return entries

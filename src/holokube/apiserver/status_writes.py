@@ -1,0 +1,206 @@
+"""Writes of status that leave everything else of an object as it is, by the short way.
+
+Nothing but the status is decoded, compared and checked. The long way, in ``writes``, is gone wherever something else
+has a part in it, and wherever something is wrong: it knows in which order to say so. A patch that does again what one
+before it did is not even looked at as far as that; see ``status_repeats``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holokube.apiserver import conversion
+from holokube.apiserver.admission.base import Attributes, Caller
+from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.bodies import Body, read_status
+from holokube.apiserver.deletes import is_gone
+from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.metadata import user_visible
+from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.ownership import Ownership
+from holokube.apiserver.patching import APPLY, MERGE_PATCH, STRATEGIC, apply_plain_patch, patch_object
+from holokube.apiserver.resources import Served
+from holokube.apiserver.status_repeats import Asked, Change, StatusRepeats
+from holokube.base.errors import KeyMissing, RevisionMismatch
+from holokube.kube.errors import OBJECT_WAS_MODIFIED, conflict
+from holokube.kube.patch import PatchError
+from holokube.kube.types import JsonObject
+from holokube.store.values import Stored
+
+if TYPE_CHECKING:
+    from holokube.apiserver.registry import Registry
+
+_MEANT_FOR = ("uid", "resourceVersion")
+# Stored objects have these and no others, in this order; the fast way builds the next one so.
+_FIELDS = ["kind", "apiVersion", "metadata", "spec", "status"]
+_FIELDS_BUT_STATUS = _FIELDS[:-1]
+_LEFT_OUT = frozenset({"managedFields", "resourceVersion"})
+
+
+class StatusWrites:
+    """The short way."""
+
+    def __init__(self, registry: Registry, ownership: Ownership) -> None:
+        self._registry = registry
+        self._ownership = ownership
+        self._repeats = StatusRepeats()
+
+    def ask(self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions) -> Asked | None:
+        """What a patch asks for; None if it has to go the long way."""
+        if not self._registry.kind_of(served).repeats_status or content_type == APPLY or options.dry_run:
+            return None
+        value = body.value if isinstance(body, Body) else body
+        if type(value) is not dict or (isinstance(body, Body) and body.duplicate_fields):
+            return None
+        before = old.obj
+        meta = before["metadata"]
+        # Of the metadata it may say for which object it is meant, nothing else.
+        named = value.get("metadata")
+        size = 1 if named is None else 2
+        if len(value) != size or "status" not in value or (named is not None and named != {"uid": meta["uid"]}):
+            return None
+        # Annotations may have to agree with the spec; those of an object that is settled do.
+        if ("annotations" in meta and not old.settled) or [*before] != _FIELDS:
+            return None
+        return self._repeats.ask(before["status"], value["status"], content_type, options.field_validation)
+
+    def recall(self, asked: Asked) -> Change | None:
+        """What became of a patch of the same form."""
+        return self._repeats.recall(asked)
+
+    async def make(
+        self, served: Served, old: Stored, change: Change, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        """Write a change that is known to be valid; None if it has to go the long way."""
+        kind = self._registry.kind_of(served)
+        if not old.checked or is_gone(kind, old.obj):
+            return None
+        return await self._store(served, old, self._changed(served, old.obj, change, options, caller), options, caller)
+
+    async def replace(
+        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        """Put another status into an object that is otherwise sent back as it was read, the very same; None if it has
+        to go the long way."""
+        value = body.value if isinstance(body, Body) else body
+        before = old.obj
+        if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
+            return None
+        if served.type.custom or value.keys() != before.keys() or [*before] != _FIELDS:
+            return None
+        if any(value[key] is not before[key] for key in ("spec", "kind", "apiVersion")):
+            return None
+        return await self._put(served, old, value["status"], options, caller)
+
+    async def patch(
+        self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        """Patch a status, with nothing said about the rest but for which object it is meant; None if it has to go the
+        long way."""
+        value = body.value if isinstance(body, Body) else body
+        before = old.obj
+        if type(value) is not dict or not old.checked or not _concerns_status(value, before["metadata"]):
+            return None
+        if content_type not in (MERGE_PATCH, STRATEGIC) or (isinstance(body, Body) and body.duplicate_fields):
+            return None
+        if served.type.custom and (content_type == STRATEGIC or not old.settled):
+            return None
+        if [*before] != _FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
+            return None
+        live = {"status": before["status"]} if "status" in before else {}
+        try:
+            patched = apply_plain_patch(served, live, content_type, {"status": value["status"]})
+        except PatchError:
+            return None
+        return await self._put(served, old, patched.get("status"), options, caller)
+
+    async def _put(
+        self, served: Served, old: Stored, value: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        """Read, compare, check and write a status."""
+        before, kind = old.obj, self._registry.kind_of(served)
+        if served.version != served.type.storage_version or options.dry_run or is_gone(kind, before):
+            return None
+        if served.type.custom:
+            status = self._registry.custom_resources.read_status(served, before, value)
+        else:
+            status = read_status(served, kind, before, value) if kind.status_stands_alone else None
+        if status is None:
+            return None
+        known = {"status": before["status"]} if "status" in before else {}
+        fields = self._ownership.compared(served, known, {"status": status}, "status")
+        if fields is None:
+            return None
+        new = self._changed(served, before, Change(status, *fields), options, caller)
+        kind.prepare_status_update(new, before, self._registry.write_context(caller))
+        errors = FieldErrors()
+        kind.validate_status_update(new, before, errors)
+        if errors:
+            return None
+        if not any(fields) and user_visible(new) == user_visible(before):
+            return WriteResult(old)
+        return await self._store(served, old, new, options, caller)
+
+    def _changed(
+        self, served: Served, before: JsonObject, change: Change, options: WriteOptions, caller: Caller
+    ) -> JsonObject:
+        """The object with another status, and with a note of who changed which fields."""
+        entries = self._ownership.after_status_change(served, before, change.changed, change.removed, options, caller)
+        meta: JsonObject
+        if served.type.custom and entries:
+            meta = {**before["metadata"], "managedFields": entries}
+            del meta["resourceVersion"]
+            return {**before, "metadata": meta, "status": change.status}
+        meta = {key: value for key, value in before["metadata"].items() if key not in _LEFT_OUT}
+        if entries:
+            meta["managedFields"] = entries
+        return {**before, "metadata": meta, "status": change.status}
+
+    async def _store(
+        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        """Write an object that is known to be valid."""
+        registry, before = self._registry, old.obj
+        namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
+        attributes = Attributes(
+            "UPDATE", served, namespace, name, "status", new, before, caller, registry, False,
+            {"fieldManager": options.field_manager},
+        )  # fmt: skip
+        if not registry.admission.passes(attributes):
+            return None
+        try:
+            stored = registry.store.update(
+                served.bucket, registry.key(served, namespace, name), new, expected=old.revision
+            )
+        except (RevisionMismatch, KeyMissing):
+            raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
+        stored.checked, stored.settled = True, old.settled
+        await registry.store.durable()
+        return WriteResult(conversion.to_served(served, stored), warnings=attributes.warnings)
+
+    def learn(
+        self, asked: Asked, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions,
+        caller: Caller, written: WriteResult,
+    ) -> None:  # fmt: skip
+        """Take note of what became of a patch that went the long way, unless something else had a part in it."""
+        if not self._repeats.is_new(asked) or written.warnings or written.stored.revision == old.revision:
+            return
+        attributes = Attributes(
+            "UPDATE", served, "", "", "status", written.stored.obj, old.obj, caller, self._registry
+        )  # fmt: skip
+        if self._registry.admission.may_change(attributes):
+            return
+        patched = patch_object(self._registry, served, old, content_type, body, options, caller, "status")
+        fields = self._ownership.compared(served, old.obj, patched.obj, "status")
+        if fields is not None:
+            self._repeats.remember(asked, old.obj["status"], Change(written.stored.obj["status"], *fields))
+
+
+def _concerns_status(patch: JsonObject, meta: JsonObject) -> bool:
+    """Whether a patch says nothing of the object but what becomes of its status, and which object it is meant for."""
+    named = patch.get("metadata")
+    if patch.keys() == {"status"}:
+        return True
+    if patch.keys() != {"metadata", "status"} or type(named) is not dict:
+        return False
+    return all(key in _MEANT_FOR and value == meta[key] for key, value in named.items())
