@@ -11,6 +11,7 @@ from holokube.base.loop import run_virtual
 from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.faulty import Faults, FaultyTransport
+from holokube.client.resources import Resource
 from holokube.client.transport import Call
 from holokube.kube.errors import Forbidden, ServiceUnavailable
 from holokube.runtime.events import EventRecorder, object_reference
@@ -273,3 +274,65 @@ def test_a_reference_is_taken_as_it_is() -> None:
     assert object_reference(reference) == reference
     with pytest.raises(ValueError, match="needs kind and name"):
         object_reference({"name": "a"})
+
+
+class Unread(FakeTransport):
+    """Nobody reads its events, unless told otherwise."""
+
+    is_read = False
+
+    def discard(self, verb: str, resource: Resource) -> bool:
+        if not self.is_read:
+            self.counts[f"unread {verb} {resource.plural}"] += 1
+        return not self.is_read
+
+
+def test_where_nobody_reads_events_they_are_counted_and_never_made_however_many() -> None:
+    async def main(clock: VirtualClock) -> None:
+        server = Unread(clock)
+        bench = Bench(clock, transport=server, max_queued=5)
+        for n in range(20):
+            bench.recorder.event({"kind": "Pod", "name": f"web-{n}", "namespace": "shop"}, "Normal", "Seen", "x")
+        bench.recorder.event(NODE, "Normal", "Seen", "x")
+        bench.recorder.event(NODE, "Normal", "Seen", "x")
+        assert (bench.recorder.queued, bench.dropped("queue_full")) == (0, None)
+        assert server.counts == {"unread create events": 21, "unread patch events": 1}
+        # From here on somebody reads them, and what was only counted before counts.
+        server.is_read = True
+        bench.recorder.event(NODE, "Normal", "Seen", "x")
+        await bench.end()
+        (event,) = server.objects.values()
+        assert event["count"] == 3
+
+    run_virtual(main)
+
+
+def test_series_that_nobody_reads_end_as_others_do() -> None:
+    async def main(clock: VirtualClock) -> None:
+        server = Unread(clock)
+        bench = Bench(clock, transport=server, api="events.k8s.io/v1")
+        for _ in range(5):
+            bench.recorder.event(POD, "Normal", "Nominated", "soon")
+            await clock.sleep(1)
+        assert server.counts == {"unread create events": 1, "unread patch events": 1}
+        await clock.sleep(400)
+        assert server.counts == {"unread create events": 1, "unread patch events": 2}
+        await bench.end()
+
+    run_virtual(main)
+
+
+def test_a_repeat_that_waits_behind_its_first_goes_where_that_one_went() -> None:
+    async def main(clock: VirtualClock) -> None:
+        server = FakeTransport(clock)
+        twins = [EventRecorder(clock, Client(server), "twin", rng=Rng(n)) for n in range(2)]
+        for twin in twins:
+            twin.event(POD, "Normal", "Seen", f"by {twins.index(twin)}")
+            twin.event(POD, "Normal", "Seen", f"by {twins.index(twin)}")
+        stop = StopSignal()
+        stop.set()
+        for twin in twins:
+            await twin.run(stop)
+        assert sorted((e["message"], e["count"]) for e in server.objects.values()) == [("by 0", 2), ("by 1", 2)]
+
+    run_virtual(main)

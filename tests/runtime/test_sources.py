@@ -128,3 +128,30 @@ def test_a_change_of_owner_concerns_both_owners() -> None:
         await informer.stop()
 
     run_virtual(main)
+
+
+def test_what_does_not_concern_a_source_goes_no_further() -> None:
+    async def main(clock: VirtualClock) -> None:
+        client = Client(FakeTransport(clock))
+        informer = Informer(clock, client, PODS)
+        informer.start()
+        asked: list[tuple[bool, bool]] = []
+
+        def concerns(old: dict[str, Any] | None, new: dict[str, Any] | None) -> bool:
+            asked.append((old is not None, new is not None))
+            return new is not None and new["metadata"]["name"] == "b"
+
+        source = InformerSource(informer, enqueue_self, concerns=concerns)
+        fed: list[str] = []
+        source.start(fed.append)
+        await source.wait_synced()
+        for name in ("a", "b"):
+            await client.create(PODS, pod(name), "shop")
+        await clock.sleep(1)
+        await client.delete(PODS, "b", "shop")
+        await clock.sleep(1)
+        assert fed == ["shop/b"]
+        assert asked == [(False, True), (False, True), (True, False)]
+        await informer.stop()
+
+    run_virtual(main)

@@ -3,9 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holokube.workloads.deployment_decisions import Plan, decide
-from holokube.workloads.deployment_revisions import new_replica_set
+from holokube.workloads.deployment_revisions import REVISION, annotations_of, new_replica_set
+from holokube.workloads.status_writes import same_status
 from tests.workloads.objects import NOW, a_pod, ago, an_owner
 
 JsonObject = dict[str, Any]
@@ -110,3 +113,62 @@ def test_an_old_template_that_is_back_gets_the_next_revision_and_remembers_its_l
     notes = renewed["metadata"]["annotations"]
     assert notes["deployment.kubernetes.io/revision"] == "3"
     assert notes["deployment.kubernetes.io/revision-history"] == "1"
+
+
+PROGRESS = st.one_of(
+    st.none(),
+    st.tuples(
+        st.sampled_from([
+            "NewReplicaSetAvailable", "ReplicaSetUpdated", "ProgressDeadlineExceeded", "DeploymentPaused",
+            "FoundNewReplicaSet",
+        ]), st.sampled_from([0, 5, 59, 61, 1000]),
+    ),
+)  # fmt: skip
+COUNTS = st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
+
+
+def told(progress: tuple[str, int] | None, counts: tuple[int, int, int], *, is_available: bool) -> JsonObject:
+    """A status from some time before."""
+    replicas, updated, available = counts
+    conditions = [{
+        "type": "Available", "status": "True" if is_available else "False", "lastUpdateTime": ago(90),
+        "lastTransitionTime": ago(90),
+        "reason": "MinimumReplicasAvailable" if is_available else "MinimumReplicasUnavailable", "message": "",
+    }]  # fmt: skip
+    if progress is not None:
+        reason, age_s = progress
+        conditions.append({
+            "type": "Progressing", "status": "False" if reason == "ProgressDeadlineExceeded" else "True",
+            "reason": reason, "message": "", "lastUpdateTime": ago(age_s), "lastTransitionTime": ago(age_s),
+        })  # fmt: skip
+    return {
+        "replicas": replicas, "updatedReplicas": updated, "availableReplicas": available, "conditions": conditions,
+    }  # fmt: skip
+
+
+# A busy machine is no reason to fail.
+@settings(deadline=None, max_examples=300)
+@given(
+    st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), PROGRESS, COUNTS, st.booleans(), st.booleans(),
+    st.sampled_from([None, 60]), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_to_decide_again_at_the_same_moment_changes_nothing(
+    wanted: int, replicas: int, available: int, progress: tuple[str, int] | None, counts: tuple[int, int, int],
+    is_available: bool, is_paused: bool, deadline_s: int | None, recreates: bool, has_failed: bool,
+) -> None:  # fmt: skip
+    spec: JsonObject = {"paused": is_paused, "progressDeadlineSeconds": deadline_s, "revisionHistoryLimit": 2}
+    if recreates:
+        spec["strategy"] = {"type": "Recreate"}
+    made = {**deployment(wanted, **spec), "status": told(progress, counts, is_available=is_available)}
+    only = a_set("new", replicas, min(available, replicas), of=wanted)
+    if has_failed:
+        failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "lastTransitionTime": ago(3)}
+        only["status"]["conditions"] = [failure]
+    plan = decide(made, [only], {}, NOW)
+    if not plan.only_tells:
+        return
+    annotations = {**annotations_of(made), REVISION: plan.revision or ""}
+    written = {**made, "metadata": {**made["metadata"], "annotations": annotations}, "status": plan.status}
+    again = decide(written, [only], {}, NOW)
+    assert again.only_tells and same_status(again.status, plan.status)
+    assert (again.revision, again.check_in_s) == (plan.revision, plan.check_in_s)

@@ -88,3 +88,27 @@ def test_the_order_loses_nobody_and_keeps_ready_pods_longest(specs: list[tuple[s
         for p in ordered
     ]
     assert ranks == sorted(ranks)
+
+
+MOMENTS = st.sampled_from([1, 5, 5, 100, 120, 1000, 20_000])
+DRAWN = st.tuples(
+    st.integers(0, 9), st.sampled_from(["", "n1", "n2"]), st.sampled_from(["Pending", "Running"]),
+    st.one_of(st.none(), MOMENTS), MOMENTS,
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(DRAWN, max_size=12), max_size=4))
+def test_what_was_found_out_before_does_not_change_the_order(
+    rounds: list[list[tuple[int, str, str, float | None, float]]],
+) -> None:
+    known: pod_status.Standings = {}
+    pods: dict[int, JsonObject] = {}
+    for drawn in rounds:
+        for number, node, phase, ready_s, age_s in drawn:
+            pods[number] = made(f"p{number}", node=node, phase=phase, ready_s=ready_s, age_s=age_s)
+        present = list(pods.values())
+        remembered = pod_status.deletion_order(present, present, NOW, known)
+        fresh = pod_status.deletion_order(present, present, NOW)
+        assert [pod["metadata"]["name"] for pod in remembered] == [pod["metadata"]["name"] for pod in fresh]
+        assert len(known) == len(present), "who is gone is forgotten"

@@ -1,23 +1,23 @@
 """The event recorder: tells users what happened, without ever getting in the way of who tells it.
 
-``EventRecorder.event`` only puts the event into a bounded queue. The recorder runs as a component of its own
-that correlates the events (``event_correlator``) and writes them one after the other, in order.
+``EventRecorder.event`` correlates the event with those before it (``event_correlator``) and puts what is left to
+write into a bounded queue. The recorder runs as a component of its own that writes one after the other, in order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError, TransportError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.client import Client
-from holokube.client.resources import EVENTS, EVENTS_V1
+from holokube.client.resources import EVENTS, EVENTS_V1, Resource
 from holokube.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -34,7 +34,10 @@ from holokube.runtime.event_correlator import (
     Correlator,
     CountingCorrelator,
     EventWrite,
+    Occurrence,
     SeriesCorrelator,
+    reference_json,
+    reference_of,
 )  # fmt: skip
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal
@@ -52,6 +55,14 @@ _WORD_BYTES_MAX = 128
 _RENAMES_MAX = 16
 
 _WORTH_A_RETRY = (TransportError, InternalError, ServiceUnavailable, Timeout, TooManyRequests)
+
+
+@runtime_checkable
+class Discarding(Protocol):
+    """A transport to where nobody reads some of what is written."""
+
+    def discard(self, verb: str, resource: Resource) -> bool:
+        """Whether a write need not be sent, as it would succeed and never be looked at; it counts as sent then."""
 
 
 class EventRecorder:
@@ -78,14 +89,16 @@ class EventRecorder:
         self._rng = rng
         self._series = api != "v1"
         self._resource = EVENTS_V1 if self._series else EVENTS
-        self._metrics = metrics
+        self._dropped: Counter[str] = metrics.dropped_events(component) if metrics is not None else Counter()
         self._max_queued = max_queued
         if correlator is None:
             correlator = SeriesCorrelator(clock) if self._series else CountingCorrelator(
-                clock, new_name=lambda event: self._new_name(event["involvedObject"]["name"])
+                clock, new_name=lambda event: self._new_name(event["involvedObject"]["name"], self._clock.time())
             )
         self._correlator: Correlator = correlator
-        self._queue: deque[JsonObject] = deque()
+        self._queue: deque[EventWrite] = deque()
+        self._discards = client.transport if isinstance(client.transport, Discarding) else None
+        self._sleeps_until_s: float | None = None
         self._is_overflowing = False
         self._wake = asyncio.Event()
         # Components of one virtual instant share the time, so names are kept apart by a few nanoseconds.
@@ -112,21 +125,45 @@ class EventRecorder:
         """Something happened to ``obj``, an object or a reference to one. Never blocks, never raises."""
         # Looked at first: a burst that is far too large should not cost what it would cost to write it.
         if len(self._queue) >= self._max_queued:
-            self._dropped("queue_full")
+            self._dropped["queue_full"] += 1
             # Once per burst: a line for each would bury everything else, and the metric counts them all.
             if not self._is_overflowing:
                 self._is_overflowing = True
                 self._log.warning("Too many events are queued, some are dropped", queued=len(self._queue))
             return
         try:
-            event = self._make(obj, type, reason, message, action, related, annotations)
+            write = self._correlator.consider(
+                self._occurrence(obj, type, reason, message, action, related, annotations)
+            )
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
             return
         if len(self._queue) < self._max_queued // 2:
             self._is_overflowing = False
-        self._queue.append(event)
+        if write is None:
+            if self._series:
+                self._wake_for_due()
+            else:
+                self._dropped["spam"] += 1
+            return
+        # If nothing waits that would have to be written before, it may turn out that nobody would read this one.
+        if not self._queue and self._is_discarded(write):
+            if self._series:
+                self._wake_for_due()
+            return
+        self._queue.append(write)
         self._wake.set()
+
+    def _is_discarded(self, write: EventWrite) -> bool:
+        if self._discards is None:
+            return False
+        return self._discards.discard("patch" if write.is_patch else "create", self._resource)
+
+    def _wake_for_due(self) -> None:
+        """Has the writer know of what will be due sooner than it knows."""
+        due_at_s = self._correlator.due_at_s()
+        if due_at_s is not None and (self._sleeps_until_s is None or due_at_s < self._sleeps_until_s):
+            self._wake.set()
 
     async def run(self, stop: StopSignal) -> None:
         """Writes events until the stop, then those still queued, for at most five seconds."""
@@ -143,19 +180,14 @@ class EventRecorder:
                 finally:
                     stop.remove_callback(begin_flush)
         except TimeoutError:
-            for _ in self._queue:
-                self._dropped("gave_up")
+            self._dropped["gave_up"] += len(self._queue)
             self._log.warning("Events were lost at the stop: no answer in time", lost=len(self._queue))
             self._queue.clear()
 
     async def _write_all(self, stop: StopSignal) -> None:
         while True:
             while self._queue:
-                write = self._correlator.correlate(self._queue.popleft())
-                if write is not None:
-                    await self._write(write, stop)
-                elif not self._series:
-                    self._dropped("spam")
+                await self._write(self._queue.popleft(), stop)
             for write in self._correlator.due(final=stop.is_set()):
                 await self._write(write, stop)
             if self._queue:
@@ -163,8 +195,9 @@ class EventRecorder:
             if stop.is_set():
                 return
             self._wake.clear()
+            self._sleeps_until_s = self._correlator.due_at_s()
             try:
-                async with asyncio.timeout_at(self._correlator.due_at_s()):
+                async with asyncio.timeout_at(self._sleeps_until_s):
                     await self._wake.wait()
             except TimeoutError:
                 continue
@@ -178,11 +211,11 @@ class EventRecorder:
                 return
             tries += 1
             if not isinstance(error, _WORTH_A_RETRY):
-                self._dropped("rejected")
+                self._dropped["rejected"] += 1
                 self._log.warning("The server refused an event", event=_describe(write), error=str(error))
                 return
             if tries >= MAX_TRIES or stop.is_set():
-                self._dropped("gave_up")
+                self._dropped["gave_up"] += 1
                 self._log.error("An event could not be written", event=_describe(write), error=str(error))
                 return
             # The first wait is random, so that not all clients come at once to a server that is back.
@@ -190,6 +223,8 @@ class EventRecorder:
 
     async def _try_write(self, write: EventWrite, *, may_exist: bool) -> HolokubeError | None:
         """One try. An earlier one without an answer may have succeeded: then it is us who has the name."""
+        if self._is_discarded(write):
+            return None
         space = write.event["metadata"]["namespace"]
         try:
             if write.patch is not None:
@@ -218,11 +253,11 @@ class EventRecorder:
         involved = write.event.get("regarding") or write.event["involvedObject"]
         write.event = {
             **write.event,
-            "metadata": {**write.event["metadata"], "name": self._new_name(involved["name"])},
+            "metadata": {**write.event["metadata"], "name": self._new_name(involved["name"], self._clock.time())},
         }
         self._correlator.renamed(write.key, write.event)
 
-    def _make(
+    def _occurrence(
         self,
         obj: Mapping[str, Any],
         type: str,
@@ -231,60 +266,83 @@ class EventRecorder:
         action: str,
         related: Mapping[str, Any] | None,
         annotations: Mapping[str, str] | None,
-    ) -> JsonObject:
+    ) -> Occurrence:
         if type not in (NORMAL, WARNING):
             raise ValueError(f"the type of an event is {NORMAL} or {WARNING}, not {type!r}")
-        involved = object_reference(obj)
+        if not isinstance(message, str):
+            # The event itself is made later, where nobody could be told.
+            raise TypeError(f"the message of an event is a text, not {message!r}")
+        meta = obj.get("metadata")
+        if meta is None:
+            reference = reference_of(object_reference(obj))
+        else:
+            kind, name, api_version, get = obj.get("kind"), meta.get("name"), obj.get("apiVersion"), meta.get
+            if not (kind and name and api_version):
+                # This tells which of them is missing.
+                object_reference(obj)
+            reference = (
+                kind, get("namespace") or None, name, get("uid") or None, api_version, get("resourceVersion") or None,
+                None,
+            )  # fmt: skip
+        occurrence = Occurrence(reference, type, reason, message, self._make)
+        occurrence.told_s = self._clock.time()
+        if annotations:
+            occurrence.annotations = dict(annotations)
+        if related is not None:
+            occurrence.related = reference_of(object_reference(related))
+        if self._series:
+            occurrence.reason = _cut(reason, _WORD_BYTES_MAX)
+            occurrence.action = _cut(action or reason, _WORD_BYTES_MAX)
+        elif action:
+            occurrence.action = action
+        return occurrence
+
+    def _make(self, occurrence: Occurrence) -> JsonObject:
+        involved = reference_json(occurrence.reference)
         meta: JsonObject = {
-            "name": self._new_name(involved["name"]),
+            "name": self._new_name(involved["name"], occurrence.told_s),
             "namespace": involved.get("namespace") or "default",
         }
-        if annotations:
-            meta["annotations"] = dict(annotations)
+        if occurrence.annotations is not None:
+            meta["annotations"] = occurrence.annotations
         if self._series:
             event: JsonObject = {
                 "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": meta,
-                "eventTime": format_micro_time(self._clock.now()),
+                "eventTime": format_micro_time(occurrence.told_s),
                 "reportingController": self._component,
                 "reportingInstance": _cut(
                     f"{self._component}-{self._host}" if self._host else self._component, _WORD_BYTES_MAX
                 ),
-                "action": _cut(action or reason, _WORD_BYTES_MAX),
-                "reason": _cut(reason, _WORD_BYTES_MAX),
+                "action": occurrence.action,
+                "reason": occurrence.reason,
                 "regarding": involved,
-                "note": _cut(message, _NOTE_BYTES_MAX),
-                "type": type,
+                "note": _cut(occurrence.message, _NOTE_BYTES_MAX),
+                "type": occurrence.type,
             }  # fmt: skip
-            if related is not None:
-                event["related"] = object_reference(related)
-            return event
-        stamp = format_time(self._clock.time())
-        source = {"component": self._component}
-        if self._host:
-            source["host"] = self._host
-        event = {
-            "apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": involved,
-            "reason": reason, "message": message, "source": source,
-            "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1, "type": type,
-            "reportingComponent": self._component, "reportingInstance": self._host,
-        }  # fmt: skip
-        if action:
-            event["action"] = action
-        if related is not None:
-            event["related"] = object_reference(related)
+        else:
+            stamp = format_time(occurrence.told_s)
+            source = {"component": self._component}
+            if self._host:
+                source["host"] = self._host
+            event = {
+                "apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": involved,
+                "reason": occurrence.reason, "message": occurrence.message, "source": source,
+                "firstTimestamp": stamp, "lastTimestamp": stamp, "count": 1, "type": occurrence.type,
+                "reportingComponent": self._component, "reportingInstance": self._host,
+            }  # fmt: skip
+            if occurrence.action:
+                event["action"] = occurrence.action
+        if occurrence.related is not None:
+            event["related"] = reference_json(occurrence.related)
         return event
 
-    def _new_name(self, object_name: str) -> str:
+    def _new_name(self, object_name: str, at_s: float) -> str:
         """``<object>.<hex of the time in nanoseconds>``, never the same twice from one recorder."""
-        now_ns = int(self._clock.time() * 1_000_000) * 1000 + self._name_offset_ns
+        now_ns = int(at_s * 1_000_000) * 1000 + self._name_offset_ns
         self._last_name_ns = max(now_ns, self._last_name_ns + 1)
         name = f"{object_name}.{self._last_name_ns:x}"
         # Some kinds allow names that an Event may not have (RBAC has colons); upstream takes a UUID then too.
         return name if not is_dns1123_subdomain(name) else self._rng.uid()
-
-    def _dropped(self, cause: str) -> None:
-        if self._metrics is not None:
-            self._metrics.event_dropped(self._component, cause)
 
 
 def object_reference(obj: Mapping[str, Any]) -> JsonObject:
@@ -311,6 +369,8 @@ def object_reference(obj: Mapping[str, Any]) -> JsonObject:
 
 
 def _cut(text: str, bytes_max: int) -> str:
+    if 4 * len(text) <= bytes_max:
+        return text
     raw = text.encode()
     return text if len(raw) <= bytes_max else raw[:bytes_max].decode(errors="ignore")
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol, TypeVar, cast
+
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
 from holokube.client.cache import IndexFunction
 from holokube.client.client import Client
-from holokube.client.informer import Informer
+from holokube.client.informer import EventType, Informer
 from holokube.client.resources import Resource
+from holokube.kube.types import JsonObject
 from holokube.runtime.sources import InformerRunner
+
+
+class Follower(Protocol):
+    """Keeps something of its own true to what an informer tells."""
+
+    def on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None, /) -> None: ...
+
+
+F = TypeVar("F", bound=Follower)
 
 
 class InformerSet:
@@ -23,6 +35,7 @@ class InformerSet:
         self._rng = rng
         self._informers: dict[Resource, Informer] = {}
         self._indexes: set[tuple[Resource, str]] = set()
+        self._followers: dict[tuple[Resource, type[Any]], Follower] = {}
 
     def get(self, resource: Resource) -> Informer:
         """The informer of a resource, in all namespaces."""
@@ -41,6 +54,14 @@ class InformerSet:
             informer.add_index(name, function)
             self._indexes.add((resource, name))
         return informer
+
+    def attached(self, resource: Resource, kind: type[F]) -> F:
+        """The one follower of a kind that an informer has; several may ask for the same one."""
+        found = self._followers.get((resource, kind))
+        if found is None:
+            found = self._followers[resource, kind] = kind()
+            self.get(resource).add_handler(found.on_event)
+        return cast("F", found)
 
     def runner(self, name: str = "informers") -> InformerRunner:
         """Runs all informers made so far."""

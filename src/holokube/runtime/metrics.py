@@ -5,11 +5,13 @@ One ``Metrics`` holds one registry of its own; nothing is global, so that severa
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
@@ -44,12 +46,8 @@ class Metrics:
             ["name"],
             registry=self.registry,
         )
-        self._events_dropped = Counter(
-            "holokube_events_dropped_total",
-            "Events that were not written, by cause: queue_full, spam, rejected, gave_up.",
-            ["component", "cause"],
-            registry=self.registry,
-        )
+        self._dropped_events = _DroppedEvents()
+        self.registry.register(self._dropped_events)
         self._component_up = Gauge(
             "holokube_component_up",
             "1 while the component runs, 0 while it waits for its restart.",
@@ -76,8 +74,9 @@ class Metrics:
     def leader_slowpath(self, name: str) -> None:
         self._leader_slowpath.labels(name).inc()
 
-    def event_dropped(self, component: str, cause: str) -> None:
-        self._events_dropped.labels(component, cause).inc()
+    def dropped_events(self, component: str) -> Tally[str]:
+        """The events that a component dropped, by cause, for it to count on."""
+        return self._dropped_events.of(component)
 
     def component_up(self, component: str, *, up: bool) -> None:
         self._component_up.labels(component).set(1.0 if up else 0.0)
@@ -89,6 +88,27 @@ class Metrics:
         """The metrics in the form the ``Accept`` header asks for, and its content type."""
         encode, content_type = choose_encoder(accept)
         return encode(_Presentable(self.registry)), content_type
+
+
+class _DroppedEvents(Collector):
+    """A chatty component drops thousands of events at a time, so they are counted in a plain dict."""
+
+    def __init__(self) -> None:
+        self._by_component: dict[str, Tally[str]] = {}
+
+    def of(self, component: str) -> Tally[str]:
+        return self._by_component.setdefault(component, Tally())
+
+    def collect(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(
+            "holokube_events_dropped",
+            "Events that were not written, by cause: queue_full, spam, rejected, gave_up.",
+            labels=["component", "cause"],
+        )
+        for component, causes in self._by_component.items():
+            for cause, count in causes.items():
+                family.add_metric([component, cause], count)
+        yield family
 
 
 class ControllerMetrics:

@@ -153,8 +153,9 @@ class Controller(Generic[K]):
                 queue.done(key)
 
     async def _reconcile_one(self, queue: WorkQueue[K], key: K) -> None:
-        started_s = self._clock.monotonic()
+        started_s = 0.0
         if self._metrics is not None:
+            started_s = self._clock.monotonic()
             self._metrics.started()
         outcome = "error"
         try:

@@ -50,7 +50,8 @@ class Singleton:
         self._metrics: ControllerMetrics | None = None
         if metrics is not None:
             self._metrics = metrics.observe_controller(name, 1)
-        self._wake = asyncio.Event()
+        self._is_woken = False
+        self._sleep: asyncio.Future[None] | None = None
         self._failures = 0
         self._log = get_logger("holokube.runtime.singleton").bind(controller=name)
 
@@ -61,20 +62,25 @@ class Singleton:
 
     def trigger(self) -> None:
         """Runs the loop now, or once more when it is running: what it has already read may be stale."""
-        self._wake.set()
+        self._is_woken = True
+        self._end_sleep()
+
+    def _end_sleep(self) -> None:
+        if self._sleep is not None and not self._sleep.done():
+            self._sleep.set_result(None)
 
     async def run(self, stop: StopSignal) -> None:
         """Runs until the stop; the reconcile under way is finished."""
-        stop.add_callback(self._wake.set)
+        stop.add_callback(self.trigger)
         try:
             while not stop.is_set():
-                self._wake.clear()
+                self._is_woken = False
                 delay_s = await self._run_once()
-                # The stop sets the event only once, and the clear above may have come after it.
+                # The stop wakes only once, and that may have been forgotten above.
                 if not stop.is_set():
                     await self._wait(delay_s)
         finally:
-            stop.remove_callback(self._wake.set)
+            stop.remove_callback(self.trigger)
 
     async def _run_once(self) -> float | None:
         """One reconcile; returns the delay to the next, None for never."""
@@ -111,8 +117,17 @@ class Singleton:
         return delay_s
 
     async def _wait(self, delay_s: float | None) -> None:
-        try:
-            async with asyncio.timeout(None if delay_s is None else max(delay_s, IMMEDIATE_DELAY_S)):
-                await self._wake.wait()
-        except TimeoutError:
+        if self._is_woken:
             return
+        # A future and a timer: a time-out by cancellation costs several times as much.
+        loop = asyncio.get_running_loop()
+        self._sleep = loop.create_future()
+        timer = None
+        if delay_s is not None:
+            timer = loop.call_later(max(delay_s, IMMEDIATE_DELAY_S), self._end_sleep)
+        try:
+            await self._sleep
+        finally:
+            self._sleep = None
+            if timer is not None:
+                timer.cancel()

@@ -42,6 +42,8 @@ class Change(NamedTuple):
 
 
 Predicate = Callable[[Change], bool]
+Concern = Callable[[JsonObject | None, JsonObject | None], bool]
+"""Whether a change, told as (old, new), may concern a controller at all."""
 MapFunction = Callable[[JsonObject], Iterable[K]]
 
 
@@ -124,9 +126,19 @@ class InformerSource(Generic[K]):
     """Feeds the changes that an informer sees; what it knows already is fed at the start."""
 
     def __init__(
-        self, informer: Informer, map_object: MapFunction[K], *, predicates: Sequence[Predicate] = ()
+        self,
+        informer: Informer,
+        map_object: MapFunction[K],
+        *,
+        predicates: Sequence[Predicate] = (),
+        concerns: Concern | None = None,
     ) -> None:
+        """``concerns`` is asked before anything else is done, and is to be quick.
+
+        Each pod's every change comes by at each controller that has to do with pods, and concerns one or two.
+        """
         self._informer = informer
+        self._concerns = concerns
         self._map = map_object
         self._predicates = tuple(predicates)
         self._enqueue: Callable[[K], None] | None = None
@@ -149,6 +161,8 @@ class InformerSource(Generic[K]):
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """Feeds one change; an update concerns the keys of both states, as the owner may have changed."""
+        if self._concerns is not None and not self._concerns(old, new):
+            return
         enqueue = self._enqueue
         if enqueue is None:
             return

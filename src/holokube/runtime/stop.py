@@ -49,12 +49,22 @@ class StopSignal:
         """
         if self._event.is_set():
             return True
+        # A future and a timer: a time-out by cancellation costs several times as much, and loops sleep often.
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = loop.call_later(seconds, end) if seconds > 0 else loop.call_soon(end)
+        self.add_callback(end)
         try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                await self._event.wait()
-        except TimeoutError:
-            return False
-        return True
+            await over
+        finally:
+            timer.cancel()
+            self.remove_callback(end)
+        return self._event.is_set()
 
     async def finishes_first(self, work: Awaitable[object]) -> bool:
         """Runs the work until it is finished, True, or until the stop cancels it, False."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
@@ -14,9 +17,9 @@ from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, decide
-from holokube.workloads.deployment_revisions import REVISION, annotations_of
+from holokube.workloads.deployment_revisions import REVISION, annotations_of, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
 from holokube.workloads.ownership import (
     CONTROLLER_INDEX,
@@ -35,6 +38,28 @@ from holokube.workloads.status_writes import same_status
 WORKERS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class _LastWords:
+    """What was last told of a Deployment with one ReplicaSet for which there was nothing else to do.
+
+    Each status that is written brings the Deployment back here. What was decided from the same set at the same moment
+    is decided again then: it need not be worked out twice.
+    """
+
+    deployment: JsonObject
+    replica_set: JsonObject
+    now: datetime
+    result: Result | None
+
+    def are_about(self, deployment: JsonObject, candidates: list[JsonObject], now: datetime) -> bool:
+        return (
+            deployment is self.deployment
+            and len(candidates) == 1
+            and candidates[0] is self.replica_set
+            and now == self.now
+        )
+
+
 class DeploymentReconciler:
     """Brings one Deployment a step further."""
 
@@ -47,10 +72,12 @@ class DeploymentReconciler:
         self._deployments = informers.get(DEPLOYMENTS).lister
         self._replica_sets = by_controller(informers, REPLICA_SETS).lister
         self._pods = by_controller(informers, PODS).lister
+        self._last_words: dict[str, _LastWords] = {}
 
     async def reconcile(self, key: str) -> Result | None:
         deployment = self._deployments.by_key(key)
         if deployment is None:
+            self._last_words.pop(key, None)
             return None
         selector = selector_of(deployment)
         if selector.is_empty:
@@ -64,15 +91,25 @@ class DeploymentReconciler:
             *self._replica_sets.by_index(CONTROLLER_INDEX, meta["uid"]),
             *self._replica_sets.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
         ]
+        last = self._last_words.get(key)
+        if last is not None and last.are_about(deployment, candidates, self._clock.now()):
+            return last.result
         owned = await claim(self._client, DEPLOYMENTS, deployment, REPLICA_SETS, selector, candidates)
+        # Only who replaces all pods at once has to know them; all others go by what their sets say.
         pods = {
-            rs["metadata"]["uid"]: self._pods.by_index(CONTROLLER_INDEX, rs["metadata"]["uid"]) for rs in owned
+            rs["metadata"]["uid"]: self._pods.by_index(CONTROLLER_INDEX, rs["metadata"]["uid"])
+            for rs in (() if is_rolling(deployment) else owned)
         }
-        plan = decide(deployment, owned, pods, self._clock.now())
-        await self._carry_out(deployment, plan)
-        return Result(plan.check_in_s) if plan.check_in_s is not None else None
+        now = self._clock.now()
+        plan = decide(deployment, owned, pods, now)
+        written = await self._carry_out(deployment, plan)
+        result = Result(plan.check_in_s) if plan.check_in_s is not None else None
+        if written is not None and plan.only_tells and len(owned) == 1:
+            self._last_words[key] = _LastWords(written, owned[0], now, result)
+        return result
 
-    async def _carry_out(self, deployment: JsonObject, plan: Plan) -> None:
+    async def _carry_out(self, deployment: JsonObject, plan: Plan) -> JsonObject | None:
+        """What is written; the Deployment with its new status, None if that is as it was."""
         space = deployment["metadata"]["namespace"]
         if plan.create is not None:
             await self._create(deployment, plan.create)
@@ -88,7 +125,7 @@ class DeploymentReconciler:
                 )
             except NotFound:
                 continue
-        await self._write(deployment, plan.status, plan.revision)
+        return await self._write(deployment, plan.status, plan.revision)
 
     async def _create(self, deployment: JsonObject, replica_set: JsonObject) -> None:
         """Creates the new set; a set of that name is either ours already, or a collision of hashes."""
@@ -130,15 +167,15 @@ class DeploymentReconciler:
             # The failure to create is the news; it is raised by our caller.
             return
 
-    async def _write(self, deployment: JsonObject, status: JsonObject, revision: str | None) -> None:
+    async def _write(self, deployment: JsonObject, status: JsonObject, revision: str | None) -> JsonObject | None:
         """Status and revision go in one write: a status update of a Deployment may change annotations."""
         annotations = annotations_of(deployment)
         meta = deployment["metadata"]
         if revision is not None and annotations.get(REVISION) != revision:
             meta = {**meta, "annotations": {**annotations, REVISION: revision}}
         elif same_status(deployment.get("status") or {}, status):
-            return
-        await self._client.update_status(
+            return None
+        return await self._client.update_status(
             DEPLOYMENTS, {**deployment, "metadata": meta, "status": status}, meta["namespace"]
         )
 
@@ -157,9 +194,8 @@ class DeploymentReconciler:
         return [f"{space}/{parent['name']}"] if recreates else []
 
 
-def _is_over(change: Change) -> bool:
-    phase = (change.object.get("status") or {}).get("phase")
-    return change.deleted or phase in ("Succeeded", "Failed")
+def _is_over(_old: JsonObject | None, new: JsonObject | None) -> bool:
+    return new is None or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def build(
@@ -179,7 +215,7 @@ def build(
             InformerSource(deployments, enqueue_self),
             PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, selector_of),
             InformerSource(
-                by_controller(informers, PODS), reconciler.deployments_of_pod, predicates=[_is_over]
+                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_is_over
             ),
         ],
     )  # fmt: skip

@@ -44,6 +44,11 @@ class Plan:
     """For the Deployment's own annotation; None leaves it."""
     check_in_s: float | None = None
 
+    @property
+    def only_tells(self) -> bool:
+        """Whether nothing is to be written but the status. To decide again at the same moment then changes nothing."""
+        return self.create is None and not self.updates and not self.deletes
+
 
 def decide(
     deployment: JsonObject,
@@ -269,6 +274,8 @@ class _Rollout:
 
     def _shrink_old(self) -> bool:
         """Takes away old pods: those that are not available first, then as many as availability allows."""
+        if not self.old_names:
+            return False
         old = sorted((rs for rs in self.old if replicas_of(rs) > 0), key=revisions.by_creation)
         new = self.new
         assert new is not None

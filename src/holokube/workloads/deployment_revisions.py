@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from holokube.kube.types import JsonObject
 from holokube.workloads.ownership import controller_reference
@@ -65,10 +66,14 @@ def fenceposts(deployment: JsonObject) -> tuple[int, int]:
     """Surge and unavailability in pods. Both zero would never get anywhere, so then one may be missing."""
     if not is_rolling(deployment):
         return 0, 0
-    wanted = replicas_of(deployment)
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = scaled_value(rolling.get("maxSurge"), wanted, round_up=True)
-    unavailable = scaled_value(rolling.get("maxUnavailable"), wanted, round_up=False)
+    return _fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas_of(deployment))
+
+
+@lru_cache(maxsize=16_384)
+def _fenceposts(max_surge: int | str | None, max_unavailable: int | str | None, wanted: int) -> tuple[int, int]:
+    surge = scaled_value(max_surge, wanted, round_up=True)
+    unavailable = scaled_value(max_unavailable, wanted, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return surge, min(unavailable, wanted)

@@ -15,6 +15,8 @@ _NEVER = 2**31 - 1
 TIMED_OUT = "ProgressDeadlineExceeded"
 COMPLETE = "NewReplicaSetAvailable"
 PAUSED = "DeploymentPaused"
+AVAILABLE = "MinimumReplicasAvailable"
+UNAVAILABLE = "MinimumReplicasUnavailable"
 
 
 def condition(type: str, status: str, reason: str, message: str, now: datetime) -> JsonObject:
@@ -83,17 +85,24 @@ def count_status(
         status["terminatingReplicas"] = terminating
     if collisions is not None:
         status["collisionCount"] = collisions
-    if available >= replicas_of(deployment) - fenceposts(deployment)[1]:
-        note = condition(
-            "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.", now
-        )
-    else:
-        note = condition(
-            "Available", "False", "MinimumReplicasUnavailable",
-            "Deployment does not have minimum availability.", now,
-        )  # fmt: skip
-    status["conditions"] = with_condition(conditions, note)
+    status["conditions"] = _availability(
+        conditions, is_available=available >= replicas_of(deployment) - fenceposts(deployment)[1], now=now
+    )
     return status
+
+
+def _availability(conditions: list[JsonObject], *, is_available: bool, now: datetime) -> list[JsonObject]:
+    known = find_condition(conditions, "Available")
+    if is_available:
+        if known is not None and (known.get("status"), known.get("reason")) == ("True", AVAILABLE):
+            return conditions
+        return with_condition(
+            conditions, condition("Available", "True", AVAILABLE, "Deployment has minimum availability.", now)
+        )
+    if known is not None and (known.get("status"), known.get("reason")) == ("False", UNAVAILABLE):
+        return conditions
+    message = "Deployment does not have minimum availability."
+    return with_condition(conditions, condition("Available", "False", UNAVAILABLE, message, now))
 
 
 def rollout_status(
@@ -190,7 +199,12 @@ def _moves(old: JsonObject, new: JsonObject) -> bool:
 
 
 def _sum(replica_sets: Sequence[JsonObject], name: str) -> int:
-    return sum(int((rs.get("status") or {}).get(name) or 0) for rs in replica_sets)
+    total = 0
+    for rs in replica_sets:
+        status = rs.get("status")
+        if status:
+            total += int(status.get(name) or 0)
+    return total
 
 
 def _terminating(replica_sets: Sequence[JsonObject]) -> int | None:

@@ -19,7 +19,7 @@ from holokube.client.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from holokube.kube.conditions import get_condition
+from holokube.kube.conditions import conditions_of
 from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
@@ -57,8 +57,12 @@ class Disruption:
         }
         self._selectors: dict[str, tuple[int, LabelSelector]] = {}
 
-    def has_budgets(self, change: Change) -> bool:
-        return self._budgets.has_any(change.object["metadata"]["namespace"])
+    def has_budgets(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a pod's change may be one to a budget."""
+        latest = new if new is not None else old
+        if latest is None or not len(self._budgets) or not self._budgets.has_any(latest["metadata"]["namespace"]):
+            return False
+        return old is None or new is None or _counted(old) != _counted(new)
 
     def budgets_of(self, pod: JsonObject) -> list[str]:
         """The budgets that a pod counts for. Several are a mistake of the user, which is reported."""
@@ -231,14 +235,8 @@ class StaleDisruption:
         return None
 
 
-def _may_count(change: Change) -> bool:
-    """A pod's labels, readiness, deletion and owner are all that a budget counts by."""
-    if change.old is None or change.new is None:
-        return True
-    return _counted(change.old) != _counted(change.new)
-
-
 def _counted(pod: JsonObject) -> tuple[object, ...]:
+    """A pod's labels, readiness, deletion and owner are all that a budget counts by."""
     meta = pod["metadata"]
     return (
         meta.get("labels"), bool(meta.get("deletionTimestamp")), is_pod_ready(pod), controller_of(pod),
@@ -252,9 +250,13 @@ def _scale_changed(change: Change) -> bool:
     return bool(old.get("replicas") != new.get("replicas"))
 
 
-def _claims_disruption(change: Change) -> bool:
-    condition = None if change.new is None else get_condition(change.new, "DisruptionTarget")
-    return condition is not None and condition.get("status") == "True"
+def _claims_disruption(_old: JsonObject | None, new: JsonObject | None) -> bool:
+    if new is None:
+        return False
+    for condition in conditions_of(new):
+        if condition.get("type") == "DisruptionTarget":
+            return bool(condition.get("status") == "True")
+    return False
 
 
 def build(
@@ -272,7 +274,7 @@ def build(
         sources=[
             InformerSource(informers.get(POD_DISRUPTION_BUDGETS), enqueue_self),
             InformerSource(
-                informers.get(PODS), disruption.budgets_of, predicates=[disruption.has_budgets, _may_count]
+                informers.get(PODS), disruption.budgets_of, concerns=disruption.has_budgets
             ),
             *(
                 InformerSource(informers.get(r), disruption.budgets_of_owner, predicates=[_scale_changed])
@@ -291,5 +293,5 @@ def build_stale(
 ) -> Controller[str]:
     """The controller that takes back stale DisruptionTarget conditions."""
     stale = StaleDisruption(clock, client, informers)
-    source = InformerSource(informers.get(PODS), enqueue_self, predicates=[_claims_disruption])
+    source = InformerSource(informers.get(PODS), enqueue_self, concerns=_claims_disruption)
     return Controller(clock, STALE_NAME, stale.reconcile, sources=[source])

@@ -69,13 +69,11 @@ class ServicesOfPods:
             services += found(SELECTED_LABEL_INDEX, _label_value(space, key, value))
         return [object_key(service) for service in services if selects(service, labels)]
 
-    def has_any(self, change: Change) -> bool:
+    def has_any(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a service selects the pod as it is, or as it was. Most clusters have far more pods than services."""
         if not self._services.has_indexed(SELECTED_LABEL_INDEX, ANYTHING):
             return False
-        return bool(
-            (change.new is not None and self(change.new)) or (change.old is not None and self(change.old))
-        )
+        return bool((new is not None and self(new)) or (old is not None and self(old)))
 
 
 def selects(service: JsonObject, labels: JsonObject) -> bool:
@@ -210,7 +208,7 @@ def build(
         clock, SLICE_NAME, slices.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), services, predicates=[services.has_any, _pod_counts]),
+            InformerSource(informers.get(PODS), services, predicates=[_pod_counts], concerns=services.has_any),
             InformerSource(informers.get(ENDPOINT_SLICES), by_service),
         ],
     )  # fmt: skip
@@ -230,7 +228,7 @@ def build_endpoints(
         clock, ENDPOINTS_NAME, endpoints.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), services, predicates=[services.has_any, _pod_counts]),
+            InformerSource(informers.get(PODS), services, predicates=[_pod_counts], concerns=services.has_any),
             InformerSource(informers.get(ENDPOINTS), enqueue_self),
         ],
     )  # fmt: skip

@@ -14,7 +14,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.events import WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.ownership import controller_reference, is_controlled_by
 from holokube.workloads.pod_control import namespace_is_terminating
 
@@ -90,9 +90,12 @@ class EphemeralVolumes:
         return [f"{space}/{ref['name']}" for ref in owners if ref["kind"] == "Pod" and ref.get("controller")]
 
 
-def _has_ephemeral_volumes(change: Change) -> bool:
-    volumes = () if change.new is None else change.new["spec"].get("volumes") or ()
-    return bool(volumes) and any(volume.get("ephemeral") for volume in volumes)
+def _has_ephemeral_volumes(_old: JsonObject | None, new: JsonObject | None) -> bool:
+    if new is not None:
+        for volume in new["spec"].get("volumes") or ():
+            if volume.get("ephemeral"):
+                return True
+    return False
 
 
 def build(
@@ -107,7 +110,7 @@ def build(
     return Controller(
         clock, NAME, volumes.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(informers.get(PODS), enqueue_self, predicates=[_has_ephemeral_volumes]),
+            InformerSource(informers.get(PODS), enqueue_self, concerns=_has_ephemeral_volumes),
             InformerSource(
                 informers.get(PERSISTENT_VOLUME_CLAIMS), volumes.pods_of_claim,
                 predicates=[lambda change: change.deleted],

@@ -70,7 +70,9 @@ class Expectations:
         self._by_owner.pop(owner, None)
 
     def _of(self, owner: str) -> _Expected:
-        expected = self._by_owner.setdefault(owner, _Expected())
+        expected = self._by_owner.get(owner)
+        if expected is None:
+            expected = self._by_owner[owner] = _Expected()
         expected.since_s = self._clock.monotonic()
         return expected
 

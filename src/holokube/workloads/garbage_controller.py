@@ -20,7 +20,7 @@ from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.client import Client
-from holokube.client.discovery import Discovery
+from holokube.client.discovery import Discovered, Discovery
 from holokube.client.informer import EventType, Informer
 from holokube.client.resources import (
     CONFIG_MAPS,
@@ -134,6 +134,8 @@ class GarbageCollector:
         self.graph = OwnershipGraph()
         self._absent = AbsentOwners()
         self._monitors: dict[Resource, _Monitor] = {}
+        self._watched_for: list[Discovered] | None = None
+        """What the server said it has when all of it, and nothing else, came to be watched."""
         self._kinds: dict[tuple[str, str], Resource] = {}
         self._served: dict[tuple[str, str], Resource] = {}
         self._log = get_logger("holokube.workloads.garbage")
@@ -161,6 +163,7 @@ class GarbageCollector:
         if work is not None and not work.done():
             work.cancel()
             await asyncio.wait([work])
+        self._watched_for = None
         for resource in list(self._monitors):
             await self._unwatch(resource)
 
@@ -173,6 +176,8 @@ class GarbageCollector:
             discovered = await self._discovery.all()
         except HolokubeError as error:
             self._log.warning("Cannot ask for the resources that there are, trying again", error=str(error))
+            return
+        if discovered is self._watched_for:
             return
         for item in reversed(discovered):
             # The server's preferred version of a kind comes first, so it is written last.
@@ -190,6 +195,8 @@ class GarbageCollector:
         for resource in sorted(wanted, key=str):
             if (resource.group, resource.plural) not in covered:
                 self._watch(resource)
+        # What is watched without being told of has to be asked for again; else the same answer changes nothing.
+        self._watched_for = discovered if wanted.issuperset(self._monitors) else None
 
     async def _is_gone(self, resource: Resource) -> bool:
         try:

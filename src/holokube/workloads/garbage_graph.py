@@ -27,10 +27,10 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Identity:
-        meta = obj["metadata"]
+        get, meta = obj.get, obj["metadata"]
         return cls(
-            str(obj.get("apiVersion") or ""), str(obj.get("kind") or ""), meta.get("namespace") or "",
-            meta["name"], meta.get("uid") or "",
+            get("apiVersion") or "", get("kind") or "", meta.get("namespace") or "", meta["name"],
+            meta.get("uid") or "",
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -50,10 +50,10 @@ class OwnerReference(NamedTuple):
 
     @classmethod
     def from_json(cls, reference: Mapping[str, Any]) -> OwnerReference:
+        get = reference.get
         return cls(
-            str(reference.get("apiVersion") or ""), str(reference.get("kind") or ""),
-            str(reference.get("name") or ""), str(reference.get("uid") or ""),
-            bool(reference.get("blockOwnerDeletion")),
+            get("apiVersion") or "", get("kind") or "", get("name") or "", get("uid") or "",
+            bool(get("blockOwnerDeletion")),
         )  # fmt: skip
 
     def identity(self, namespace: str) -> Identity:
@@ -62,9 +62,14 @@ class OwnerReference(NamedTuple):
 
     def names(self, identity: Identity) -> bool:
         """Whether kind and name are the object's; a uid alone could be pasted from anywhere."""
-        return (self.kind, self.name, group_of(self.api_version)) == (
-            identity.kind, identity.name, group_of(identity.api_version)
-        )  # fmt: skip
+        return (
+            self.kind == identity.kind
+            and self.name == identity.name
+            and (
+                self.api_version == identity.api_version
+                or group_of(self.api_version) == group_of(identity.api_version)
+            )
+        )
 
 
 def group_of(api_version: str) -> str:
@@ -74,7 +79,8 @@ def group_of(api_version: str) -> str:
 
 
 def owners_of(obj: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
-    return tuple(map(OwnerReference.from_json, obj["metadata"].get("ownerReferences") or ()))
+    references = obj["metadata"].get("ownerReferences")
+    return tuple(map(OwnerReference.from_json, references)) if references else ()
 
 
 def is_waiting(obj: Mapping[str, Any], finalizer: str) -> bool:
@@ -157,8 +163,9 @@ class OwnershipGraph:
             if node.virtual:
                 self._materialise(node, Identity.of(new), effects)
             self._take_owners(node, owners_of(new), effects)
-        node.being_deleted = node.being_deleted or bool(new["metadata"].get("deletionTimestamp"))
-        self._transitions(node, old, new, effects)
+        if new["metadata"].get("deletionTimestamp"):
+            node.being_deleted = True
+            self._transitions(node, old, new, effects)
         return effects
 
     def found_absent(self, identity: Identity) -> Effects:

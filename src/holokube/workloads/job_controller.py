@@ -34,6 +34,7 @@ from holokube.workloads.job_decisions import (
     is_finished,
 )
 from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
+from holokube.workloads.job_rest import runs_as_it_should
 from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
@@ -87,6 +88,8 @@ class JobReconciler:
             return None
         if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
             return None
+        if self._rests(key, job):
+            return None
         view = await self._observe(key, job)
         end = decide_end(view)
         changes = PodChanges()
@@ -114,6 +117,13 @@ class JobReconciler:
         if failure is not None:
             raise failure
         return self._look_again(key, view, changes)
+
+    def _rests(self, key: str, job: JsonObject) -> bool:
+        meta = job["metadata"]
+        if self._removed.get(key) or self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
+            return False
+        pods = self._pods.by_index(CONTROLLER_INDEX, meta["uid"])
+        return self._expectations.met(key) and runs_as_it_should(job, pods, selector_of(job))
 
     async def _observe(self, key: str, job: JsonObject) -> JobView:
         settled = self._expectations.met(key)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
 
 from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.timeformat import format_time, parse_time
@@ -35,6 +35,29 @@ from holokube.workloads.pod_status import (
 PODS_PER_SYNC_MAX = 500
 POD_BACKOFF_FIRST_S = 10.0
 POD_BACKOFF_MAX_S = 600.0
+
+
+T = TypeVar("T")
+
+
+class _once(Generic[T]):  # noqa: N801 - used as a decorator
+    """A property that is worked out once. The standard one takes a lock each time, which costs more than the work."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> _once[T]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> T | _once[T]:
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._function(instance)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,46 +99,46 @@ class JobView:
     backoff: Backoff
     now: datetime
 
-    @cached_property
+    @_once
     def status(self) -> JsonObject:
         return self.job.get("status") or {}
 
-    @cached_property
+    @_once
     def completions(self) -> int | None:
         completions = self.job["spec"].get("completions")
         return None if completions is None else int(completions)
 
-    @cached_property
+    @_once
     def per_index(self) -> bool:
         return self.job["spec"].get("backoffLimitPerIndex") is not None
 
-    @cached_property
+    @_once
     def suspended(self) -> bool:
         return bool(self.job["spec"].get("suspend"))
 
-    @cached_property
+    @_once
     def start_time(self) -> str | None:
         """When it started, or starts now."""
         started = self.status.get("startTime")
         return started or (None if self.suspended else format_time(self.now))
 
-    @cached_property
+    @_once
     def active(self) -> list[JsonObject]:
         return [pod for pod in self.pods if is_active(pod)]
 
-    @cached_property
+    @_once
     def ready(self) -> int:
         return sum(map(is_pod_ready, self.active))
 
-    @cached_property
+    @_once
     def terminating(self) -> int:
         return sum(is_terminating(pod) and not is_terminated(pod) for pod in self.pods)
 
-    @cached_property
+    @_once
     def uncounted_succeeded(self) -> list[str]:
         return list((self.status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
 
-    @cached_property
+    @_once
     def uncounted_failed(self) -> list[str]:
         return list((self.status.get("uncountedTerminatedPods") or {}).get("failed") or ())
 
@@ -134,20 +157,20 @@ class JobView:
             and (not is_indexed(self.job) or self.has_valid_index(pod))
         ]  # fmt: skip
 
-    @cached_property
+    @_once
     def new_succeeded(self) -> list[JsonObject]:
         return [pod for pod in self._new(self.uncounted_succeeded) if phase(pod) == "Succeeded"]
 
-    @cached_property
+    @_once
     def new_failed(self) -> list[JsonObject]:
         return [pod for pod in self._new(self.uncounted_failed) if is_failed(pod, self.job)]
 
-    @cached_property
+    @_once
     def counted_indexes(self) -> set[int]:
         """Indexes that the status calls completed."""
         return parse_indexes(self.status.get("completedIndexes"), self.completions or 0)
 
-    @cached_property
+    @_once
     def succeeded_indexes(self) -> set[int]:
         fresh = {
             completion_index(pod) for pod in self.pods
@@ -155,7 +178,7 @@ class JobView:
         }  # fmt: skip
         return self.counted_indexes | {index for index in fresh if index is not None}
 
-    @cached_property
+    @_once
     def failed_indexes(self) -> set[int]:
         """Only meaningful with a limit per index."""
         failed = parse_indexes(self.status.get("failedIndexes"), self.completions or 0)
@@ -173,23 +196,23 @@ class JobView:
             return True
         return action != "Ignore" and index_failures(pod) >= int(self.job["spec"]["backoffLimitPerIndex"])
 
-    @cached_property
+    @_once
     def succeeded(self) -> int:
         if is_indexed(self.job):
             return len(self.succeeded_indexes)
         counted = int(self.status.get("succeeded") or 0)
         return counted + len(self.new_succeeded) + len(self.uncounted_succeeded)
 
-    @cached_property
+    @_once
     def failed(self) -> int:
         new = sum(counts_as_failure(self.job, pod) for pod in self.new_failed)
         return int(self.status.get("failed") or 0) + new + len(self.uncounted_failed)
 
-    @cached_property
+    @_once
     def new_backoff(self) -> Backoff:
         return self.backoff.after(self.new_succeeded, self.new_failed)
 
-    @cached_property
+    @_once
     def delayed(self) -> dict[int, JsonObject]:
         """By index, the last failed pod: it stays until its successor carries its count of failures on."""
         delayed: dict[int, JsonObject] = {}

@@ -68,7 +68,7 @@ class NodeLifecycle:
             sources=[
                 InformerSource(self._node_informer, enqueue_self),
                 # A pod that is bound to a node which has just fallen silent is told so as well.
-                InformerSource(pods, by_node, predicates=[lambda change: self._concerns_silent(change.object)]),
+                InformerSource(pods, by_node, concerns=self._concerns_silent),
             ],
         )  # fmt: skip
         self._reset()
@@ -153,8 +153,9 @@ class NodeLifecycle:
             if self._deadlines[0] is deadline:
                 self._wake.set()
 
-    def _concerns_silent(self, pod: JsonObject) -> bool:
-        if not self._nodes.has_indexed(SILENT_INDEX, SILENT):
+    def _concerns_silent(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        pod = new if new is not None else old
+        if pod is None or not self._nodes.has_indexed(SILENT_INDEX, SILENT):
             return False
         node = self._nodes.get((pod.get("spec") or {}).get("nodeName") or "")
         return node is not None and decisions.readiness(node) == "Unknown"

@@ -10,6 +10,7 @@ from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.client import Client, PatchType
+from holokube.client.informer import EventType
 from holokube.client.resources import NODES, PODS
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
@@ -33,6 +34,20 @@ NAME: Final = "pod-garbage-collector-controller"
 PERIOD_S: Final = 20.0
 
 
+class NodeNames:
+    """The names of all nodes, so that a round need not ask for each node that has pods."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None, /) -> None:
+        """Takes over one change, as the informer of nodes tells it."""
+        if new is not None:
+            self.names.add(new["metadata"]["name"])
+        elif old is not None:
+            self.names.discard(old["metadata"]["name"])
+
+
 class PodCleaner:
     """One round over the few pods that may need it; indexes spare it the others."""
 
@@ -51,6 +66,7 @@ class PodCleaner:
         self._pods = pods_by_ending(informers).lister
         self._node_informer = informers.get(NODES)
         self._nodes = self._node_informer.lister
+        self._node_names = informers.attached(NODES, NodeNames)
         self._missing_since: dict[str, datetime] = {}
         self._log = get_logger("holokube.workloads.pod_cleaning")
 
@@ -75,7 +91,7 @@ class PodCleaner:
 
     async def _orphaned(self) -> list[Removal]:
         now = self._clock.now()
-        missing = {name for name in self._pods.index_values(NODE_INDEX) if self._nodes.get(name) is None}
+        missing = set(self._pods.index_values(NODE_INDEX)) - self._node_names.names
         self._missing_since = {name: self._missing_since.get(name, now) for name in sorted(missing)}
         removals = []
         for name, since in self._missing_since.items():

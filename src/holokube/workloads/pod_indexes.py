@@ -23,8 +23,12 @@ LABEL_INDEX: Final = "label"
 
 def by_label(pod: JsonObject) -> list[str]:
     meta = pod["metadata"]
+    labels = meta.get("labels")
+    if not labels:
+        return []
+    # Written out as ``_labelled`` has it, since it is asked for each change of each pod.
     space = meta.get("namespace") or ""
-    return [_labelled(space, key, value) for key, value in (meta.get("labels") or {}).items()]
+    return [f"{space}/{key}={value}" for key, value in labels.items()]
 
 
 def _labelled(space: str, key: str, value: str) -> str:

@@ -42,18 +42,24 @@ class PodOwnerSource(InformerSource[str]):
     ) -> None:
         super().__init__(children, self._owners_of, predicates=[_may_matter])
         self._resource = owner_resource
+        self._kind = owner_resource.kind
         self._owners = owners
         self._selector_of = selector_of
 
     def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         # Each pod's every change comes by here for each kind of owner, and nearly all are of another kind.
-        if old is not None and new is not None:
-            meta = new["metadata"]
-            owners = meta.get("ownerReferences")
-            if owners and owners == old["metadata"].get("ownerReferences"):
-                reference = controller_of(new)
-                if reference is not None:
-                    if self._is_ours(reference) and self._enqueue is not None:
+        latest = new if new is not None else old
+        assert latest is not None
+        meta = latest["metadata"]
+        references = meta.get("ownerReferences")
+        if references and (old is None or new is None or references == old["metadata"].get("ownerReferences")):
+            for reference in references:
+                if reference.get("controller"):
+                    if (
+                        reference.get("kind") == self._kind
+                        and group_of(reference.get("apiVersion") or "") == self._resource.group
+                        and self._enqueue is not None
+                    ):
                         self._enqueue(f"{meta['namespace']}/{reference['name']}")
                     return
         super()._on_event(type, old, new)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cmp_to_key
 from typing import Any
 
 from holokube.kube.conditions import get_condition
@@ -72,49 +71,62 @@ def next_availability_s(pods: Iterable[Pod], min_ready_s: int, now: datetime) ->
     return min(waits, default=None)
 
 
-def deletion_order(pods: Iterable[JsonObject], related: Iterable[Pod], now: datetime) -> list[JsonObject]:
+Standings = dict[str, "Standing"]
+"""By uid: what the order of deletion has found out about pods that may still be as they were."""
+
+
+def deletion_order(
+    pods: Iterable[JsonObject], related: Iterable[Pod], now: datetime, known: Standings | None = None
+) -> list[JsonObject]:
     """The pods, first those that are missed least.
 
     Unassigned before assigned, pending before running, not ready before ready, cheap before dear, doubled up
     on a node before alone, lately ready before long ready, restarting before stable, young before old.
     ``related`` are the pods that count as company on a node. Ages are compared on a logarithmic scale, so that
-    not always the youngest goes; within one step the uid decides.
+    not always the youngest goes; within one step the uid decides. ``known`` is left with what was found out about
+    these pods, for the next time: most of them will not have changed.
     """
+    standings = [_standing(pod, known) for pod in pods]
     company: dict[str, int] = {}
-    for pod in related:
-        if is_active(pod):
-            node = node_of(pod)
-            company[node] = company.get(node, 0) + 1
-
-    def key(pod: JsonObject) -> _Rank:
-        node, ready = node_of(pod), is_pod_ready(pod)
-        created = pod["metadata"].get("creationTimestamp")
-        return _Rank(
-            (
-                bool(node), _PHASE_ORDER.get(phase(pod), 0), ready, deletion_cost(pod),
-                -company.get(node, 0),
-            ),
-            ready,
-            ready_since(pod),
-            _restarts(pod),
-            parse_time(created) if created else None,
-            str(pod["metadata"].get("uid") or ""),
+    if related is pods:
+        for standing in standings:
+            if standing.active:
+                company[standing.node] = company.get(standing.node, 0) + 1
+    else:
+        for pod in related:
+            if is_active(pod):
+                node = node_of(pod)
+                company[node] = company.get(node, 0) + 1
+    if known is not None:
+        known.clear()
+        known.update((standing.uid, standing) for standing in standings)
+    magnitudes: dict[datetime | None, int] = {None: -1}
+    ranks = []
+    for standing in standings:
+        for moment in (standing.ready_since, standing.created):
+            if moment not in magnitudes:
+                magnitudes[moment] = _magnitude(now - moment) if moment is not None else -1
+        rank = _Rank()
+        rank.first = (
+            *standing.first, -company.get(standing.node, 0),
+            magnitudes[standing.ready_since] if standing.ready else 0,
         )  # fmt: skip
-
-    ranks = [(key(pod), pod) for pod in pods]
-
-    def compare(a: _Rank, b: _Rank) -> int:
-        return _compare(a, b, now)
-
-    in_order = cmp_to_key(compare)
-    return [pod for _, pod in sorted(ranks, key=lambda ranked: in_order(ranked[0]))]
+        rank.ready_since, rank.restarts = standing.ready_since if standing.ready else None, standing.restarts
+        rank.created, rank.created_magnitude = standing.created, magnitudes[standing.created]
+        rank.uid, rank.pod = standing.uid, standing.pod
+        ranks.append(rank)
+    ranks.sort()
+    return [rank.pod for rank in ranks]
 
 
 @dataclass(frozen=True, slots=True)
-class _Rank:
-    """What the order of deletion looks at."""
+class Standing:
+    """What the order of deletion looks at in a pod itself."""
 
-    first: tuple[bool, int, bool, int, int]
+    pod: JsonObject
+    node: str
+    active: bool
+    first: tuple[bool, int, bool, int]
     ready: bool
     ready_since: datetime | None
     restarts: tuple[int, int]
@@ -122,28 +134,51 @@ class _Rank:
     uid: str
 
 
-def _compare(a: _Rank, b: _Rank, now: datetime) -> int:
-    """Below zero if ``a`` goes first. Not a key, since equal moments and equal magnitudes go on differently."""
-    if a.first != b.first:
-        return -1 if a.first < b.first else 1
-    if a.ready and b.ready and a.ready_since != b.ready_since:
-        return _compare_ages(a.ready_since, b.ready_since, now) or _compare_uids(a, b)
-    if a.restarts != b.restarts:
-        return -1 if a.restarts > b.restarts else 1
-    if a.created != b.created:
-        return _compare_ages(a.created, b.created, now) or _compare_uids(a, b)
-    return 0
+def _standing(pod: JsonObject, known: Standings | None) -> Standing:
+    meta = pod["metadata"]
+    uid = str(meta.get("uid") or "")
+    if known is not None:
+        before = known.get(uid)
+        if before is not None and before.pod is pod:
+            return before
+    node, ready, created = node_of(pod), is_pod_ready(pod), meta.get("creationTimestamp")
+    return Standing(
+        pod, node, is_active(pod), (bool(node), _PHASE_ORDER.get(phase(pod), 0), ready, deletion_cost(pod)), ready,
+        ready_since(pod), _restarts(pod), parse_time(created) if created else None, uid,
+    )  # fmt: skip
 
 
-def _compare_ages(a: datetime | None, b: datetime | None, now: datetime) -> int:
-    """By powers of two of the age in nanoseconds; an unknown moment counts as the youngest."""
-    if a is None or b is None:
-        return -1 if a is None else 1
-    return _magnitude(now - a) - _magnitude(now - b)
+class _Rank:
+    """A pod's place in the order of one moment.
 
+    It is compared and not sorted by a key, since equal moments and equal magnitudes go on differently. Magnitudes are
+    powers of two of the age in nanoseconds; an unknown moment counts as the youngest.
+    """
 
-def _compare_uids(a: _Rank, b: _Rank) -> int:
-    return -1 if a.uid < b.uid else 1
+    __slots__ = ("created", "created_magnitude", "first", "pod", "ready_since", "restarts", "uid")
+
+    first: tuple[bool, int, bool, int, int, int]
+    """All that comes before the moments themselves; the last is the magnitude of the time since it is ready."""
+    ready_since: datetime | None
+    """None for all that are not ready: those are not told apart by it."""
+    restarts: tuple[int, int]
+    created: datetime | None
+    created_magnitude: int
+    uid: str
+    pod: JsonObject
+
+    def __lt__(self, other: _Rank) -> bool:
+        if self.first != other.first:
+            return self.first < other.first
+        if self.ready_since != other.ready_since:
+            return self.uid < other.uid
+        if self.restarts != other.restarts:
+            return self.restarts > other.restarts
+        if self.created != other.created:
+            if self.created_magnitude != other.created_magnitude:
+                return self.created_magnitude < other.created_magnitude
+            return self.uid < other.uid
+        return False
 
 
 def _magnitude(age: timedelta) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,25 @@ from holokube.kube.types import JsonObject
 POD_TEMPLATE_HASH = "pod-template-hash"
 
 
+_compared: OrderedDict[tuple[int, int], tuple[Mapping[str, Any], Mapping[str, Any], bool]] = OrderedDict()
+"""Templates by their identity, which holds for as long as they are in here, and whether they are the same."""
+_COMPARED_MAX = 4096
+
+
 def same_template(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Whether two templates mean the same, the hash label aside."""
-    return _plain(left) == _plain(right)
+    """Whether two templates mean the same, the hash label aside.
+
+    Objects are never changed, and a Deployment asks the same of the same two templates at each change of a status.
+    """
+    key = (id(left), id(right))
+    known = _compared.get(key)
+    if known is not None:
+        return known[2]
+    same = _plain(left) == _plain(right)
+    _compared[key] = (left, right, same)
+    if len(_compared) > _COMPARED_MAX:
+        _compared.popitem(last=False)
+    return same
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:

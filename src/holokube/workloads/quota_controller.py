@@ -53,8 +53,12 @@ class Quotas:
         self._discovery = Discovery(client)
         self._quotas = informers.get(RESOURCE_QUOTAS).lister
 
-    def has_quotas(self, change: Change) -> bool:
-        return self._quotas.has_any(change.object["metadata"]["namespace"])
+    def has_quotas(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether there are quotas where something changed."""
+        if not len(self._quotas):
+            return False
+        latest = new if new is not None else old
+        return latest is not None and self._quotas.has_any(latest["metadata"]["namespace"])
 
     def quotas_of(self, obj: JsonObject) -> list[str]:
         return [object_key(quota) for quota in self._quotas.list(obj["metadata"]["namespace"])]
@@ -122,7 +126,7 @@ def build(
         sources=[
             InformerSource(informers.get(RESOURCE_QUOTAS), enqueue_self, predicates=[_is_unsettled]),
             *(
-                InformerSource(informers.get(r), quotas.quotas_of, predicates=[quotas.has_quotas, _frees])
+                InformerSource(informers.get(r), quotas.quotas_of, predicates=[_frees], concerns=quotas.has_quotas)
                 for r in watched
             ),
         ],

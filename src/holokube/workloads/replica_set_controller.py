@@ -20,20 +20,26 @@ from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.expectations import RECHECK_S, Expectations
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
-from holokube.workloads.pod_control import PodControl, pod_from_template
+from holokube.workloads.pod_book import pod_book
+from holokube.workloads.pod_control import BURST_PODS, PodControl, pod_from_template
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import (
+    Standings,
     is_active,
     is_terminated,
     is_terminating,
     next_availability_s,
 )
 from holokube.workloads.replica_set_decisions import (
+    Numbers,
+    Roll,
+    add_up,
     call_roll,
     decide_replicas,
-    decide_status,
+    min_ready_s_of,
     replicas_of,
     roll_of,
+    status_with,
     template_labels_of,
 )
 from holokube.workloads.status_writes import write_status
@@ -76,57 +82,103 @@ class ReplicaSetReconciler:
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)
+        self._book = pod_book(informers)
+        self._standings: dict[str, Standings] = {}
 
     async def reconcile(self, key: str) -> Result | None:
         owner = self._owners.by_key(key)
         if owner is None:
             self._expectations.forget(key)
+            self._standings.pop(key, None)
             return None
         settled = self._expectations.met(key)
-        selector = self._kind.selector_of(owner)
-        mine = self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
-        orphans = self._pods.by_index(CONTROLLER_INDEX, orphans_of(owner["metadata"]["namespace"]))
-        labels = template_labels_of(owner)
-        roll = None if orphans else call_roll(mine, selector, labels)
-        if roll is None:
-            candidates = [pod for pod in (*mine, *orphans) if is_active(pod)]
-            claimed = await claim(self._client, self._kind.resource, owner, PODS, selector, candidates)
-            terminating = [
-                pod for pod in mine
-                if is_terminating(pod) and not is_terminated(pod)
-                and selector.matches(pod["metadata"].get("labels") or {})
-            ]  # fmt: skip
-            roll = roll_of(claimed, len(terminating), labels)
-        active = roll.active
+        min_ready_s = min_ready_s_of(owner)
+        numbers = self._look_up(owner) if not min_ready_s else None
+        roll = await self._call_roll(owner) if numbers is None else None
         failure: HolokubeError | None = None
         if settled and not owner["metadata"].get("deletionTimestamp"):
-            failure = await self._manage(key, owner, active)
+            if roll is not None:
+                failure = await self._manage(key, owner, roll.active)
+            elif numbers is not None:
+                failure = await self._manage_counted(key, owner, numbers.active)
         now = self._clock.now()
-        status = decide_status(
-            owner, roll, str(failure) if failure else "", now, counts_terminating=self._kind.counts_terminating
+        if roll is not None:
+            numbers = roll.numbers(min_ready_s, now)
+        assert numbers is not None
+        status = status_with(
+            owner, numbers, str(failure) if failure else "", now, counts_terminating=self._kind.counts_terminating
         )
         await write_status(self._client, self._kind.resource, owner, status)
         if failure is not None:
             raise failure
         waits = [RECHECK_S] if not self._expectations.met(key) else []
-        min_ready_s = int(owner["spec"].get("minReadySeconds") or 0)
-        available_in_s = next_availability_s(active, min_ready_s, now) if min_ready_s else None
+        available_in_s = next_availability_s(roll.active, min_ready_s, now) if min_ready_s and roll else None
         if available_in_s is not None:
             waits.append(max(available_in_s, 0.001))
         return Result(min(waits)) if waits else None
 
-    async def _manage(self, key: str, owner: JsonObject, active: list[JsonObject]) -> HolokubeError | None:
-        related = self._related_pods(owner) if len(active) > replicas_of(owner) else []
-        changes = decide_replicas(replicas_of(owner), active, related, self._clock.now())
+    def _look_up(self, owner: JsonObject) -> Numbers | None:
+        """The numbers that the book has; None if somebody may have to be adopted or let go."""
+        meta = owner["metadata"]
+        if self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
+            return None
+        return add_up(self._book.of(meta["uid"]), self._kind.selector_of(owner), template_labels_of(owner))
+
+    async def _call_roll(self, owner: JsonObject) -> Roll:
+        """Looks at all pods, and adopts and releases those that must be."""
+        selector, labels = self._kind.selector_of(owner), template_labels_of(owner)
+        mine = self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
+        orphans = self._pods.by_index(CONTROLLER_INDEX, orphans_of(owner["metadata"]["namespace"]))
+        roll = None if orphans else call_roll(mine, selector, labels)
+        if roll is not None:
+            return roll
+        candidates = [pod for pod in (*mine, *orphans) if is_active(pod)]
+        claimed = await claim(self._client, self._kind.resource, owner, PODS, selector, candidates)
+        terminating = [
+            pod for pod in mine
+            if is_terminating(pod) and not is_terminated(pod)
+            and selector.matches(pod["metadata"].get("labels") or {})
+        ]  # fmt: skip
+        return roll_of(claimed, len(terminating), labels)
+
+    def _active(self, owner: JsonObject) -> list[JsonObject]:
+        return [
+            pod for pod in self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
+            if not pod["metadata"].get("deletionTimestamp") and not is_terminated(pod)
+        ]  # fmt: skip
+
+    async def _manage_counted(self, key: str, owner: JsonObject, active: int) -> HolokubeError | None:
+        """As ``_manage``, where the pods are looked at only if some of them have to go."""
+        missing = replicas_of(owner) - active
+        if missing > 0:
+            return await self._create(key, owner, min(missing, BURST_PODS))
+        return await self._manage(key, owner, self._active(owner), has_all=True) if missing else None
+
+    async def _create(self, key: str, owner: JsonObject, count: int) -> HolokubeError | None:
+        pod = pod_from_template(owner["spec"]["template"], owner)
+        return await self._pod_control.create(key, owner, [pod] * count)
+
+    async def _manage(
+        self, key: str, owner: JsonObject, active: list[JsonObject], *, has_all: bool = False
+    ) -> HolokubeError | None:
+        """``has_all``: ``active`` are all active pods that the owner controls, and no others."""
+        surplus = len(active) > replicas_of(owner)
+        related = self._related_pods(owner, active if has_all else None) if surplus else []
+        known = self._standings.setdefault(key, {})
+        changes = decide_replicas(replicas_of(owner), active, related, self._clock.now(), known)
         if changes.create:
-            pod = pod_from_template(owner["spec"]["template"], owner)
-            return await self._pod_control.create(key, owner, [pod] * changes.create)
+            return await self._create(key, owner, changes.create)
         return await self._pod_control.delete(key, owner, changes.delete)
 
-    def _related_pods(self, owner: JsonObject) -> list[JsonObject]:
-        """Pods of all sets of the same controller, a Deployment say, and of the owner itself."""
+    def _related_pods(self, owner: JsonObject, active: list[JsonObject] | None) -> list[JsonObject]:
+        """Pods of all sets of the same controller, a Deployment say, and of the owner itself.
+
+        Of these only the active ones matter, and ``active`` are all that the owner has, if that is known.
+        """
         parent = controller_of(owner)
         sets = self._owners.by_index(CONTROLLER_INDEX, parent["uid"]) if parent else [owner]
+        if active is not None and len(sets) == 1 and sets[0]["metadata"]["uid"] == owner["metadata"]["uid"]:
+            return active
         return [
             pod for replica_set in sets
             for pod in self._pods.by_index(CONTROLLER_INDEX, replica_set["metadata"]["uid"])

@@ -11,8 +11,9 @@ from holokube.kube.conditions import conditions_of, find_condition, remove_condi
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
+from holokube.workloads.pod_book import Tally
 from holokube.workloads.pod_control import BURST_PODS
-from holokube.workloads.pod_status import deletion_order, is_available, is_pod_ready
+from holokube.workloads.pod_status import Standings, deletion_order, is_available, is_pod_ready
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 
@@ -26,9 +27,16 @@ class ReplicaChanges:
 
 
 def decide_replicas(
-    replicas: int, active: Sequence[JsonObject], related: Sequence[JsonObject], now: datetime
+    replicas: int,
+    active: Sequence[JsonObject],
+    related: Sequence[JsonObject],
+    now: datetime,
+    known: Standings | None = None,
 ) -> ReplicaChanges:
-    """``related`` are the pods of all sets of the same owner: a node that has several loses one first."""
+    """``related`` are the pods of all sets of the same owner: a node that has several loses one first.
+
+    ``known`` is what ``deletion_order`` remembers of the pods.
+    """
     surplus = len(active) - replicas
     if surplus < 0:
         return ReplicaChanges(create=min(-surplus, BURST_PODS))
@@ -37,7 +45,19 @@ def decide_replicas(
         return ReplicaChanges()
     if surplus == len(active):
         return ReplicaChanges(delete=active)
-    return ReplicaChanges(delete=deletion_order(active, related, now)[:surplus])
+    return ReplicaChanges(delete=deletion_order(active, related, now, known)[:surplus])
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """All that a status says of the pods."""
+
+    active: int
+    ready: int
+    available: int
+    labelled: int
+    """How many active ones have all labels of the template."""
+    terminating: int
 
 
 @dataclass(slots=True)
@@ -47,15 +67,16 @@ class Roll:
     active: list[JsonObject] = field(default_factory=list)
     ready: list[JsonObject] = field(default_factory=list)
     labelled: int = 0
-    """How many active ones have all labels of the template."""
     terminating: int = 0
+
+    def numbers(self, min_ready_s: int, now: datetime) -> Numbers:
+        ready = len(self.ready)
+        available = sum(is_available(pod, min_ready_s, now) for pod in self.ready) if min_ready_s else ready
+        return Numbers(len(self.active), ready, available, self.labelled, self.terminating)
 
 
 def call_roll(pods: Iterable[JsonObject], selector: LabelSelector, template_labels: Mapping[str, str]) -> Roll | None:
-    """Counts the pods that an owner controls; None if its selector does not match one of them.
-
-    Each pod's every change makes its owner look at all of them, hence one pass, and no more than is needed.
-    """
+    """Counts the pods that an owner controls; None if its selector does not match one of them."""
     roll = Roll()
     known: Mapping[str, str] | None = None
     has_labels = False
@@ -66,7 +87,7 @@ def call_roll(pods: Iterable[JsonObject], selector: LabelSelector, template_labe
             # Pods of one template have the same labels: one of them is asked for all.
             if not selector.matches(labels):
                 return None
-            known, has_labels = labels, _has_labels(pod, template_labels)
+            known, has_labels = labels, _has_labels(labels, template_labels)
         if status.get("phase") in ("Succeeded", "Failed"):
             continue
         if meta.get("deletionTimestamp"):
@@ -87,7 +108,27 @@ def roll_of(
 ) -> Roll:
     """The same for pods that are known to be the owner's."""
     ready = [pod for pod in active if is_pod_ready(pod)]
-    return Roll(list(active), ready, sum(_has_labels(pod, template_labels) for pod in active), terminating)
+    labelled = sum(_has_labels(pod["metadata"].get("labels") or _EMPTY, template_labels) for pod in active)
+    return Roll(list(active), ready, labelled, terminating)
+
+
+def add_up(
+    tallies: Iterable[tuple[Mapping[str, str], Tally]], selector: LabelSelector, template_labels: Mapping[str, str]
+) -> Numbers | None:
+    """The same from the book of pods, for an owner whose pods are available as soon as they are ready.
+
+    None if the selector does not match one of the labels that its pods have.
+    """
+    active = ready = labelled = terminating = 0
+    for labels, tally in tallies:
+        if not selector.matches(labels):
+            return None
+        active += tally.active
+        ready += tally.ready
+        terminating += tally.terminating
+        if _has_labels(labels, template_labels):
+            labelled += tally.active
+    return Numbers(active, ready, ready, labelled, terminating)
 
 
 def template_labels_of(owner: JsonObject) -> Mapping[str, str]:
@@ -102,23 +143,35 @@ def replicas_of(obj: JsonObject) -> int:
     return 1 if replicas is None else int(replicas)
 
 
+def min_ready_s_of(obj: JsonObject) -> int:
+    return int(obj["spec"].get("minReadySeconds") or 0)
+
+
 def decide_status(
     owner: JsonObject, roll: Roll, failure: str, now: datetime, *, counts_terminating: bool
 ) -> JsonObject:
     """The new status; not all kinds report who is on the way out. ``failure`` is empty if there is none."""
-    min_ready_s = int(owner["spec"].get("minReadySeconds") or 0)
-    available = sum(is_available(pod, min_ready_s, now) for pod in roll.ready) if min_ready_s else len(roll.ready)
-    counts = {
-        "fullyLabeledReplicas": roll.labelled,
-        "readyReplicas": len(roll.ready),
-        "availableReplicas": available,
-        "observedGeneration": int(owner["metadata"].get("generation") or 0),
-    }
-    status: JsonObject = {"replicas": len(roll.active)}
-    status.update({name: count for name, count in counts.items() if count})
+    numbers = roll.numbers(min_ready_s_of(owner), now)
+    return status_with(owner, numbers, failure, now, counts_terminating=counts_terminating)
+
+
+def status_with(
+    owner: JsonObject, numbers: Numbers, failure: str, now: datetime, *, counts_terminating: bool
+) -> JsonObject:
+    """The same where the pods are counted already."""
+    status: JsonObject = {"replicas": numbers.active}
+    if numbers.labelled:
+        status["fullyLabeledReplicas"] = numbers.labelled
+    if numbers.ready:
+        status["readyReplicas"] = numbers.ready
+    if numbers.available:
+        status["availableReplicas"] = numbers.available
+    generation = int(owner["metadata"].get("generation") or 0)
+    if generation:
+        status["observedGeneration"] = generation
     if counts_terminating:
-        status["terminatingReplicas"] = roll.terminating
-    conditions = _conditions(owner, len(roll.active), failure, now)
+        status["terminatingReplicas"] = numbers.terminating
+    conditions = _conditions(owner, numbers.active, failure, now)
     if conditions:
         status["conditions"] = conditions
     return status
@@ -139,6 +192,5 @@ def _conditions(owner: JsonObject, active: int, failure: str, now: datetime) -> 
     return [*conditions, condition]
 
 
-def _has_labels(pod: JsonObject, wanted: Mapping[str, str]) -> bool:
-    labels = pod["metadata"].get("labels") or {}
+def _has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())

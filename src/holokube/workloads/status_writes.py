@@ -31,8 +31,8 @@ async def write_status(client: Client, resource: Resource, obj: JsonObject, stat
 
 def same_status(old: JsonObject, new: JsonObject) -> bool:
     """Equal up to what the API leaves out: zeros, empty lists and nulls."""
-    return _significant(old) == _significant(new)
+    return old == new or _significant(old) == _significant(new)
 
 
 def _significant(status: JsonObject) -> JsonObject:
-    return {key: value for key, value in status.items() if value not in (None, 0, "", [], {})}
+    return {key: value for key, value in status.items() if value}

@@ -16,7 +16,7 @@ from holokube.runtime.events import NORMAL, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads import taint_eviction_decisions as decisions
 from holokube.workloads.pod_indexes import NODE_INDEX, pods_by_node
 from holokube.workloads.taint_eviction_decisions import Appointment, Evict, Stay, Wait
@@ -38,6 +38,27 @@ class TaintEviction:
 
     def pods_of(self, node: JsonObject) -> Iterable[str]:
         return [object_key(pod) for pod in self._pods.by_index(NODE_INDEX, node["metadata"]["name"])]
+
+    def may_move(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """A pod concerns us when it is bound or tolerates other things than before, to a node that evicts; or is gone.
+
+        A node that comes to evict later has all its pods looked at then.
+        """
+        latest = new if new is not None else old
+        assert latest is not None
+        spec = latest["spec"]
+        if old is not None and new is not None:
+            was = old["spec"]
+            if was is spec:
+                return False
+            if was.get("nodeName") == spec.get("nodeName") and was.get("tolerations") == spec.get("tolerations"):
+                return False
+        if self._appointments and object_key(latest) in self._appointments:
+            return True
+        if new is None or not spec.get("nodeName"):
+            return False
+        node = self._nodes.by_key(spec["nodeName"])
+        return node is None or bool(_raw_taints(node))
 
     async def reconcile(self, key: str) -> Result | None:
         pod = self._pods.by_key(key)
@@ -79,16 +100,14 @@ class TaintEviction:
             return
 
 
-def _pod_may_move(change: Change) -> bool:
-    """A pod concerns us when it is new, gone, bound, or tolerates other things than before."""
-    if change.old is None or change.new is None:
-        return True
-    old, new = change.old["spec"], change.new["spec"]
-    return bool(old.get("nodeName") != new.get("nodeName") or old.get("tolerations") != new.get("tolerations"))
+def _raw_taints(node: JsonObject) -> list[JsonObject]:
+    return (node.get("spec") or {}).get("taints") or []
 
 
-def _taints_changed(change: Change) -> bool:
-    return decisions.execute_taints(change.old) != decisions.execute_taints(change.new)
+def _taints_changed(old: JsonObject | None, new: JsonObject | None) -> bool:
+    if old is not None and new is not None and _raw_taints(old) == _raw_taints(new):
+        return False
+    return decisions.execute_taints(old) != decisions.execute_taints(new)
 
 
 def build(
@@ -103,7 +122,7 @@ def build(
     return Controller(
         clock, NAME, eviction.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(informers.get(PODS), enqueue_self, predicates=[_pod_may_move]),
-            InformerSource(informers.get(NODES), eviction.pods_of, predicates=[_taints_changed]),
+            InformerSource(informers.get(PODS), enqueue_self, concerns=eviction.may_move),
+            InformerSource(informers.get(NODES), eviction.pods_of, concerns=_taints_changed),
         ],
     )  # fmt: skip

@@ -33,6 +33,10 @@ def expires_at(job: JsonObject) -> datetime | None:
     return None
 
 
+def _expires(_old: JsonObject | None, new: JsonObject | None) -> bool:
+    return new is not None and expires_at(new) is not None
+
+
 def build(
     clock: Clock,
     client: Client,
@@ -70,5 +74,5 @@ def build(
 
     return Controller(
         clock, "ttl-after-finished-controller", reconcile, workers=WORKERS,
-        sources=[InformerSource(jobs, enqueue_self)],
+        sources=[InformerSource(jobs, enqueue_self, concerns=_expires)],
     )  # fmt: skip

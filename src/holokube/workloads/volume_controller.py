@@ -232,6 +232,12 @@ def _belongs_to_another(volume: JsonObject, claim: JsonObject) -> bool:
     return not same_name or reference.get("uid") not in (None, "", meta["uid"])
 
 
+def _has_claims(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """A pod's volumes never change, so that either state tells."""
+    pod = new if new is not None else old
+    return pod is not None and bool(decisions.claims_of(pod))
+
+
 def _claim_key(volume: JsonObject) -> list[str]:
     reference = volume["spec"].get("claimRef") or {}
     return [f"{reference['namespace']}/{reference['name']}"] if reference.get("name") else []
@@ -257,7 +263,7 @@ def build(
             # Nodes ask for nothing, but their zones have to be known before the first volume is made.
             InformerSource(informers.get(NODES), lambda _node: []),
             InformerSource(informers.get(PERSISTENT_VOLUME_CLAIMS), enqueue_self),
-            InformerSource(informers.get(PODS), decisions.claims_of),
+            InformerSource(informers.get(PODS), decisions.claims_of, concerns=_has_claims),
         ],
     )  # fmt: skip
 

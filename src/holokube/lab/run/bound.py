@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import fsum
 from typing import Final
 
 from holokube.cluster.cloud import capacity_type_of
@@ -80,7 +81,7 @@ def _prices(problem: Problem, mixtures: Sequence[Mapping[int, int]]) -> list[flo
 
 def _given_usd(nodes: Sequence[NodeRecord], end_ms: int) -> float:
     """What nodes cost that no policy has bought, and none can give back."""
-    return sum(
+    return fsum(
         node.price_usd_per_hour * ((end_ms if node.removed_ms is None else node.removed_ms) - node.created_ms) / HOUR_MS
         for node in nodes
         if not node.group

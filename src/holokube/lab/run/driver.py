@@ -72,8 +72,12 @@ class WorkloadDriver:
         if arriving is not None:
             await self._arrive(workload, arriving, rng)
 
-    async def _create(self, manifest: JsonObject, what: str = "applied") -> None:
-        resource = await self._discovery.for_object(manifest)
+    async def _create(
+        self, manifest: JsonObject, what: str = "applied", resource: Resource | None = None
+    ) -> None:
+        """``resource`` is what the manifest is of, if that is known."""
+        if resource is None:
+            resource = await self._discovery.for_object(manifest)
         namespace = _namespace_of(manifest) if resource.namespaced else None
         try:
             made = await self._client.create(resource, manifest, namespace)
@@ -100,11 +104,14 @@ class WorkloadDriver:
         assert workload.arrivals is not None
         behaviour = rng.fork("behaviour")
         moments = workload.arrivals.arrivals(rng.fork("arrivals"), self._start_s, self._duration_s)
+        resource: Resource | None = None
         for number, at_s in enumerate(moments):
             await self._until(at_s)
+            if resource is None:
+                resource = await self._discovery.for_object(manifest)
             meta = {**manifest["metadata"], "name": f"{manifest['metadata']['name']}-{number:05}"}
             made = annotated({**manifest, "metadata": meta}, workload.behaviour.drawn(behaviour))
-            await self._create(made, "arrived")
+            await self._create(made, "arrived", resource)
 
     async def _until(self, at_s: float) -> None:
         left_s = at_s - self._clock.monotonic()

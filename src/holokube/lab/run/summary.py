@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import fsum
 
 from holokube.client.resources import DAEMON_SETS
 from holokube.karpenter.provisioning.daemons import daemon_pod
@@ -45,7 +46,7 @@ class Findings:
         self.book.explain_ends(self.nodes.records)
         by_workload = self.pods.cost_by_workload(end_ms)
         total = self.nodes.cost_usd(end_ms)
-        waste = max(0.0, total - sum(by_workload.values()))
+        waste = max(0.0, total - fsum(by_workload.values()))
         by_workload[IDLE] = waste
         summary = self._summary(end_ms, total, waste)
         scenario = self.scenario
