@@ -70,3 +70,27 @@ def test_two_families_give_two_addresses_or_none() -> None:
     pool.release(["10.0.0.2"])
     assert pool.take() == ("10.0.0.2", "fd00::2")
     assert PodAddresses([]).take() is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["10.0.0.01", "010.0.0.1", "10.0.0", "10.0.0.1.", "10.0.0.256", "10.0.-1.1", "10.0.0.x", "", "fd00::1", "10.0.0.٣",
+     "9.256.0.1", "10.0.1.0"],
+)  # fmt: skip
+def test_what_is_not_an_address_of_the_range_is_neither_claimed_nor_released(written: str) -> None:
+    pool = AddressPool("10.0.0.0/24")
+    assert pool.take() == "10.0.0.1"
+    assert not pool.claim(written)
+    pool.release(written)
+    assert len(pool) == 1
+
+
+CIDRS = st.sampled_from(["10.0.0.0/24", "10.1.2.128/25", "255.255.255.0/24"])
+
+
+@given(CIDRS, st.ip_addresses(v=4) | st.integers(0, 300))
+def test_addresses_are_known_by_their_place_however_they_are_looked_up(cidr: str, given_address: object) -> None:
+    network = ipaddress.ip_network(cidr)
+    address = network[given_address % network.num_addresses] if isinstance(given_address, int) else given_address
+    inside = address in network and address not in (network.network_address, network.broadcast_address)
+    assert AddressPool(cidr).claim(str(address)) == inside

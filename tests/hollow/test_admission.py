@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from holokube.hollow.addresses import PodAddresses
 from holokube.hollow.admission import check_admission, choose_victims, is_critical, lacking_resources
+from holokube.hollow.node_record import NodeRecord
+from holokube.kube.resources import parse_resources, pod_requests
 from tests.builders import node, pod
 
 GI = 1024**3 * 1000
@@ -142,3 +147,48 @@ def test_a_critical_pod_takes_the_place_of_the_fewest_and_least(
     chosen = choose_victims(CRITICAL, others, lacking)
     assert (None if chosen is None else [v["metadata"]["name"] for v in chosen]) == victims
     assert choose_victims(pod(), others, lacking) is None
+
+
+NAMES = st.sampled_from(["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "example.com/thing"])
+REQUESTS = st.dictionaries(NAMES, st.sampled_from(["0", "1", "3", "2500m", "1Gi"]), max_size=3)
+SPECS = st.builds(
+    lambda requests, more: {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}], **more},
+    REQUESTS,
+    st.sampled_from([
+        {}, {}, {}, {"nodeSelector": {"zone": "b"}}, {"overhead": {"cpu": "2"}},
+        {"resources": {"requests": {"cpu": "3"}}},
+        {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "4"}}}]}, {"priority": 2_000_000_000},
+        {"tolerations": [{"operator": "Exists"}]},
+    ]),
+)  # fmt: skip
+CONDITIONS = st.lists(
+    st.builds(lambda kind, status: {"type": kind, "status": status},
+              st.sampled_from(["Ready", "MemoryPressure", "DiskPressure"]), st.sampled_from(["True", "False"])),
+    max_size=2,
+)  # fmt: skip
+TAINTS = st.sampled_from([[], [], [{"key": "k", "effect": "NoExecute"}], [{"key": "k", "effect": "NoSchedule"}]])
+OFFERS = st.dictionaries(NAMES, st.sampled_from(["1", "4", "2Gi"]), max_size=4)
+
+
+@given(st.lists(SPECS, min_size=1, max_size=4), CONDITIONS, TAINTS, OFFERS, st.sampled_from(["0", "1", "2", "110"]))
+def test_a_node_admits_whom_all_checks_admit(
+    specs: list[dict[str, Any]], conditions: Any, taints: Any, offers: dict[str, str], pods_max: str
+) -> None:
+    """With what is remembered of nodes and templates, and without."""
+    host = node(zone="a")
+    host["spec"] = {"taints": taints}
+    host["status"] = {"conditions": conditions, "allocatable": {**offers, "pods": pods_max}}
+    record = NodeRecord("n", "u", host, ("100.64.0.1",), "", PodAddresses(()), 1.0, {})
+    allocatable, used, count = parse_resources(host["status"]["allocatable"]), dict[str, int](), 0
+    for number, spec in enumerate([*specs, *specs]):
+        made = pod(f"p{number}")
+        made["spec"] = spec
+        expected = check_admission(made, host, allocatable=allocatable, used=used, pods=count)
+        assert record.admit(made) == expected
+        if expected is None:
+            record.count(f"default/p{number}", made)
+            count += 1
+            for name, amount in pod_requests(made).items():
+                used[name] = used.get(name, 0) + amount
+    counted = {} if record.load is None else record.load.used
+    assert {name: amount for name, amount in counted.items() if amount} == {k: v for k, v in used.items() if v}

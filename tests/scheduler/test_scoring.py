@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,3 +77,49 @@ def test_requests_of_the_pod_as_a_whole_are_remembered_apart_from_those_of_its_c
 def requests_without_cpu(pod: JsonObject) -> JsonObject:
     requests = pod["spec"]["containers"][0].get("resources", {}).get("requests", {})
     return {name: amount for name, amount in requests.items() if name != "cpu"}
+
+
+SELECTORS = {app: LabelSelector.from_labels({"app": app}) for app in "xyz"}
+TAINTS: tuple[list[JsonObject], ...] = (
+    [], [{"key": "soft", "value": "1", "effect": "PreferNoSchedule"}], [{"key": "hard", "effect": "NoSchedule"}],
+)  # fmt: skip
+IMAGES: tuple[list[JsonObject], ...] = (
+    [], [{"names": ["a:1"], "sizeBytes": 500_000_000}], [{"names": ["b:1"], "sizeBytes": 900_000_000}],
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_nodes_are_and_who_selects_a_pod_is_remembered_rightly(data: st.DataObject) -> None:
+    """Pods of one class with different owners, nodes that differ in taints and images; feasible nodes come and go."""
+    state, profile = ClusterState(), ScoreProfile()
+    remembering, plain = (
+        Scoring(state, profile, lambda pod: SELECTORS.get(pod["metadata"]["labels"]["app"]), reuse=reuse)
+        for reuse in (True, False)
+    )
+    for number in range(4):
+        state.add_node(make_node(f"n{number}", {"topology.kubernetes.io/zone": "ab"[number % 2]}))
+    known: tuple[Any, Any] = None, None
+    for number in range(data.draw(st.integers(1, 25))):
+        name = f"n{data.draw(st.integers(0, 5))}"
+        match data.draw(st.sampled_from(("score", "score", "score", "add", "remove", "node", "gone"))):
+            case "add" if name in state.node_names:
+                app = data.draw(st.sampled_from("xyz"))
+                state.add_pod(waiting(f"p{number}", node=name, cpu="1", labels={"app": app}))
+            case "remove" if state.pods:
+                state.remove_pod(data.draw(st.sampled_from(sorted(state.pods))))
+            case "node":
+                node = make_node(name, {"topology.kubernetes.io/zone": "a"}, taints=data.draw(st.sampled_from(TAINTS)))
+                node["status"]["images"] = data.draw(st.sampled_from(IMAGES))
+                state.add_node(node)
+            case "gone" if name in state.node_names and len(state.node_names) > 1:
+                state.remove_node(name)
+            case "score":
+                pod = waiting("new", cpu="1", labels={"app": data.draw(st.sampled_from("wxyz"))})
+                pod["spec"]["containers"][0]["image"] = data.draw(st.sampled_from(("a:1", "b:1", "c")))
+                cls = state.class_of(pod)
+                mask = state.feasible(cls)
+                rows = known[1] if known[0] is mask else np.flatnonzero(mask)
+                known = mask, rows
+                if len(rows):
+                    assert remembering(cls, pod, rows).tolist() == plain(cls, pod, rows).tolist()

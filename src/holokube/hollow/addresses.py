@@ -79,12 +79,24 @@ class AddressPool:
         return next(place for place in range(1, self._size + 1) if place not in self._taken)
 
     def _place(self, address: str) -> int | None:
+        place = self._place_of_ours(address)
+        if place is not None:
+            return place
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return None
         place = int(parsed) - self._base
         return place if parsed.version == self._version and 1 <= place <= self._size else None
+
+    def _place_of_ours(self, address: str) -> int | None:
+        """The place of an IPv4 address that is written as we write it; this is quicker than to parse any address."""
+        parts = address.split(".") if self._version == 4 else ()
+        if len(parts) != 4 or not all(part.isdecimal() for part in parts):
+            return None
+        a, b, c, d = map(int, parts)
+        place = (a << 24 | b << 16 | c << 8 | d) - self._base
+        return place if 1 <= place <= self._size and self._text(place) == address else None
 
     def _text(self, place: int) -> str:
         number = self._base + place

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 from holokube.hollow.pod_state import Rejection
 from holokube.kube.affinity import RequiredNodeAffinity
-from holokube.kube.resources import CPU, PODS, is_extended_resource, pod_requests, qos_class
+from holokube.kube.resources import CPU, PODS, is_extended_resource, parse_resources, pod_requests, qos_class
 from holokube.kube.taints import Taint, find_untolerated, taints_of, tolerations_of
 from holokube.kube.types import JsonObject
 
@@ -24,6 +26,72 @@ _ORDER = ("cpu", "memory", "ephemeral-storage")
 def requests_of(pod: Mapping[str, Any]) -> dict[str, int]:
     """What the pod counts on its node, in milli-units."""
     return dict(pod_requests(pod))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one pod takes of its node. Pods of one template have theirs in common; it is never changed."""
+
+    requests: dict[str, int]
+    ports: list[tuple[str, str, int]]
+
+
+class Shares:
+    """What pods take. Most have nothing but containers to take it for, in one list for all pods of a template."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[list[JsonObject], Share]] = {}
+
+    def of(self, pod: Mapping[str, Any]) -> Share:
+        """The share of a pod, by its spec."""
+        spec = pod["spec"]
+        if not _BESIDE_CONTAINERS.isdisjoint(spec):
+            return Share(requests_of(pod), host_ports_of(pod))
+        containers = spec.get("containers") or []
+        known = self._known.get(id(containers))
+        # The list is held, so that no other one can come to lie in its place.
+        if known is not None and known[0] is containers:
+            return known[1]
+        share = Share(requests_of(pod), host_ports_of(pod))
+        if len(self._known) >= _SHARES_KEPT:
+            self._known.clear()
+        self._known[id(containers)] = containers, share
+        return share
+
+
+_BESIDE_CONTAINERS = frozenset(("initContainers", "overhead", "resources"))
+_SHARES_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a node has for pods, as one state of its object says."""
+
+    node: Mapping[str, Any]
+    allocatable: dict[str, int]
+    is_open: bool
+    """Whether neither pressure nor a taint keeps any pod away."""
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any], default_allocatable: Mapping[str, str]) -> Offer:
+        """What a Node object offers; ``default_allocatable`` if it does not say."""
+        status = node.get("status") or {}
+        offered = status.get("allocatable") or status.get("capacity") or default_allocatable
+        taints = [taint for taint in taints_of(node) if taint.effect == "NoExecute"]
+        return cls(node, parse_resources(offered), not _pressures(node) and not taints)
+
+    def plainly_admits(self, pod: Mapping[str, Any], share: Share, used: Mapping[str, int], pods: int) -> bool:
+        """Whether there is no reason to refuse a pod that could be doubted; if not, ``check_admission`` knows."""
+        spec = pod["spec"]
+        if not self.is_open or share.ports or spec.get("nodeSelector") or spec.get("affinity"):
+            return False
+        allocatable = self.allocatable
+        if (pods + 1) * 1000 > allocatable.get(PODS, 0):
+            return False
+        for name, wanted in share.requests.items():  # noqa: SIM110 - all() with a generator costs twice as much
+            if wanted > allocatable.get(name, 0) - used.get(name, 0):
+                return False
+        return True
 
 
 def check_admission(
@@ -86,8 +154,7 @@ def _check_predicates(
 
 def _pressure_refuses(pod: Mapping[str, Any], node: Mapping[str, Any]) -> Rejection | None:
     """A node under pressure takes critical pods only; under memory pressure alone, pods with requests as well."""
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    pressures = [c["type"] for c in conditions if c.get("type") in _PRESSURES and c.get("status") == "True"]
+    pressures = _pressures(node)
     if not pressures or is_critical(pod):
         return None
     if pressures == ["MemoryPressure"]:
@@ -96,6 +163,11 @@ def _pressure_refuses(pod: Mapping[str, Any], node: Mapping[str, Any]) -> Reject
         if any(toleration.tolerates(_MEMORY_TAINT) for toleration in tolerations_of(pod)):
             return None
     return Rejection("Evicted", f"The node had condition: [{' '.join(pressures)}]. ")
+
+
+def _pressures(node: Mapping[str, Any]) -> list[str]:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return [c["type"] for c in conditions if c.get("type") in _PRESSURES and c.get("status") == "True"]
 
 
 def is_critical(pod: Mapping[str, Any]) -> bool:
@@ -167,7 +239,7 @@ def _nearest(pods: Sequence[JsonObject], lacking: Mapping[str, int]) -> list[Jso
         def rank(pod: JsonObject, missing: Mapping[str, int] = lacking) -> tuple[float, int, int]:
             has = _amounts(pod)
             rests = [(max(0, amount - has.get(name, 0)) / amount) ** 2 for name, amount in missing.items()]
-            return sum(rests), has.get("memory", 0), has.get(CPU, 0)
+            return fsum(rests), has.get("memory", 0), has.get(CPU, 0)
 
         best = min(left, key=rank)
         left.remove(best)

@@ -8,21 +8,12 @@ from typing import Any, Final
 
 from holokube.client.cache import object_key
 from holokube.hollow.addresses import PodAddresses
-from holokube.hollow.admission import check_admission, check_resources, host_ports_of, lacking_resources, requests_of
+from holokube.hollow.admission import Offer, Share, Shares, check_admission, check_resources, lacking_resources
 from holokube.hollow.images import ImageStore
 from holokube.hollow.node_life import Fault
 from holokube.hollow.pod_state import Rejection
 from holokube.hollow.wheel import Timer
-from holokube.kube.resources import parse_resources
 from holokube.kube.types import JsonObject
-
-
-@dataclass(slots=True)
-class _Share:
-    """What one pod takes of its node."""
-
-    requests: dict[str, int]
-    ports: list[tuple[str, str, int]]
 
 
 @dataclass(slots=True)
@@ -30,13 +21,14 @@ class _Load:
     """The pods on one node."""
 
     pods: dict[str, None] = field(default_factory=dict)
-    shares: dict[str, _Share] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
     """Of those that were admitted."""
     used: dict[str, int] = field(default_factory=dict)
 
 
 _NOTHING: Final = _Load()
 """What empty nodes have in common; never changed."""
+_shares: Final = Shares()
 
 
 @dataclass(slots=True)
@@ -70,8 +62,8 @@ class NodeRecord:
     busy: bool = False
     dirty: bool = False
     failures: int = 0
-    parsed: tuple[JsonObject, dict[str, int]] | None = None
-    """What the node offers, and the state of the node of which that is known."""
+    offer: Offer | None = None
+    """What the node has for pods, as far as the state of the object says of which that is known."""
     images: ImageStore | None = None
     """Only where somebody wants to know."""
 
@@ -116,14 +108,16 @@ class NodeRecord:
                 self.load = None
 
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
+        load, offer, share = self.load or _NOTHING, self._offer(), _shares.of(pod)
+        if offer.plainly_admits(pod, share, load.used, len(load.shares)):
+            return None
         ports: Iterable[tuple[str, str, int]] = ()
-        load = self.load or _NOTHING
-        if host_ports_of(pod):
-            ports = [port for share in load.shares.values() for port in share.ports]
+        if share.ports:
+            ports = [port for other in load.shares.values() for port in other.ports]
         return check_admission(
             pod,
             self.node,
-            allocatable=self._allocatable(),
+            allocatable=offer.allocatable,
             used=load.used,
             pods=len(load.shares),
             host_ports=ports,
@@ -132,14 +126,12 @@ class NodeRecord:
     def lacking(self, pod: Mapping[str, Any]) -> dict[str, int]:
         """By how much the node falls short for the pod."""
         load = self.load or _NOTHING
-        return lacking_resources(pod, allocatable=self._allocatable(), used=load.used, pods=len(load.shares))
+        return lacking_resources(pod, allocatable=self._offer().allocatable, used=load.used, pods=len(load.shares))
 
-    def _allocatable(self) -> dict[str, int]:
-        if self.parsed is None or self.parsed[0] is not self.node:
-            status = self.node.get("status") or {}
-            offered = status.get("allocatable") or status.get("capacity") or self.default_allocatable
-            self.parsed = (self.node, parse_resources(offered))
-        return self.parsed[1]
+    def _offer(self) -> Offer:
+        if self.offer is None or self.offer.node is not self.node:
+            self.offer = Offer.of(self.node, self.default_allocatable)
+        return self.offer
 
     def resize(self, pod: Mapping[str, Any]) -> Rejection | None:
         """Counts a pod that runs here with what it asks for now, if that fits beside the others."""
@@ -150,7 +142,7 @@ class NodeRecord:
         for name, amount in own.requests.items() if own is not None else ():
             used[name] -= amount
         others = len(load.shares) - (own is not None)
-        refused = check_resources(pod, allocatable=self._allocatable(), used=used, pods=others)
+        refused = check_resources(pod, allocatable=self._offer().allocatable, used=used, pods=others)
         if refused is None:
             self.uncount(key)
             self.count(key, pod)
@@ -175,7 +167,7 @@ class NodeRecord:
         if self.images is not None:
             for container in (*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]):
                 self.images.add(container.get("image", ""))
-        share = _Share(requests_of(pod), host_ports_of(pod))
+        share = _shares.of(pod)
         load.shares[key] = share
         for name, amount in share.requests.items():
             load.used[name] = load.used.get(name, 0) + amount

@@ -17,6 +17,7 @@ from typing import Any
 from holokube.hollow.behaviour import behaviour_of
 from holokube.hollow.container_life import ContainerLife, derived_id, kill_exit_code
 from holokube.hollow.draws import Draw
+from holokube.hollow.pod_opening import Openings
 from holokube.hollow.pod_state import (
     NEVER_S,
     Command,
@@ -44,6 +45,8 @@ ADDRESS_RETRY_S = 10.0
 DRIFT_BASE_S = 10.0
 DRIFT_MAX_S = 300.0
 _NODE_LOST_EXIT_CODE = 255
+
+_openings = Openings()
 
 looks_after_writes: bool = False
 """What a write of ours makes of a pod is known before: only others' changes call for another step."""
@@ -77,6 +80,8 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
         # Terminal phases never change back; until the server shows one, ours is reported again.
         run.stage = Stage.ENDED
         return Step(_removal(pod, run))
+    if run.stage is Stage.NEW and (opened := _openings.take(pod, run, now_s)) is not None:
+        return opened
     before = _progress(run)
     life = ContainerLife(pod, run, now_s, draw)
     if run.stage is Stage.NEW:

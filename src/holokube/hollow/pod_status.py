@@ -138,11 +138,12 @@ def container_status(spec: Mapping[str, Any], c: ContainerRun, run: PodRun, now_
             assert last is not None
             entry["containerID"] = last.get("containerID", "")
     if running and c.kind != "ephemeral":
-        entry.update(shown_resources(run, c.name, _resources_and_mounts(spec)))
+        entry.update(shown_resources(run, c.name, resources_and_mounts(spec)))
     return entry
 
 
-def _resources_and_mounts(spec: Mapping[str, Any]) -> JsonObject:
+def resources_and_mounts(spec: Mapping[str, Any]) -> JsonObject:
+    """What the status of a running container says of its spec."""
     fields: JsonObject = {"resources": spec.get("resources") or {}}
     requests = (spec.get("resources") or {}).get("requests")
     if requests:

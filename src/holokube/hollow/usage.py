@@ -158,7 +158,7 @@ def curve_of(
     name = container["name"]
     annotations: Mapping[str, str] = pod["metadata"].get("annotations") or {}
     request = _number(((container.get("resources") or {}).get("requests") or {}).get(what))
-    for key in _keys(what, name):
+    for key in _keys(what, name) if annotations else ():
         text = annotations.get(key)
         if text is not None and not check_curve(text):
             return _compiled(text, request, pod, name, what)

@@ -193,7 +193,7 @@ class Noise:
         ]
 
     def value(self, at_s: float, start_s: float) -> float:
-        swing = sum(weight * math.sin(omega * at_s + phase) for omega, weight, phase in self._waves())
+        swing = math.fsum(weight * math.sin(omega * at_s + phase) for omega, weight, phase in self._waves())
         return max(0.0, self.inner.value(at_s, start_s) * (1.0 + swing))
 
     def transform(self, begin_s: float, end_s: float, start_s: float, omega: float) -> complex:

@@ -11,8 +11,9 @@ members carry that label stop being one kind of pod and become stale.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
-from weakref import WeakSet, WeakValueDictionary
+from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
 
 import orjson
 
@@ -21,6 +22,22 @@ from holokube.packing.podclass import PodClass, compile_class, relevant_volumes
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _MOST_PASSES: Final = 100
+_TEMPLATES_KEPT: Final = 1024
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A pod whose class is known. Its spec and labels are copies, should somebody change the pod."""
+
+    containers: Any
+    """Held, so that no other list can come to lie in its place."""
+    namespace: str | None
+    labels: Mapping[str, str]
+    spec: Mapping[str, Any]
+    cls: ReferenceType[PodClass]
+
+    def is_like(self, namespace: str | None, labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
+        return bool(self.namespace == namespace and self.labels == labels and self.spec == spec)
 
 
 class ClassTable:
@@ -32,9 +49,40 @@ class ClassTable:
         self._by_identity: WeakValueDictionary[Any, PodClass] = WeakValueDictionary()
         self._all: WeakSet[PodClass] = WeakSet()
         self._watched: set[str] = set()
+        self._seen: dict[int, _Seen] = {}
+        """By the identity of its list of containers, which copies of a template often have in common."""
 
     def class_of(self, pod: Mapping[str, Any], *, merge_label_keys: bool = False) -> PodClass:
         """The class of a Pod object."""
+        if merge_label_keys:
+            return self._class_of(pod, merge_label_keys)
+        metadata, spec = pod.get("metadata") or _EMPTY, pod.get("spec") or _EMPTY
+        namespace, labels = metadata.get("namespace"), metadata.get("labels") or _EMPTY
+        containers = spec.get("containers")
+        seen = self._seen.get(id(containers))
+        if seen is not None and seen.containers is containers and seen.is_like(namespace, labels, spec):
+            cls = seen.cls()
+            if cls is not None and not cls.is_stale:
+                return cls
+        cls = self._class_of(pod, merge_label_keys)
+        if containers and not any(use.ephemeral_of for use in cls.claims):
+            if len(self._seen) >= _TEMPLATES_KEPT:
+                self._seen.clear()
+            self._seen[id(containers)] = _Seen(containers, namespace, dict(labels), dict(spec), ref(cls))
+        return cls
+
+    def keeps_class(self, cls: PodClass, was: Mapping[str, str], is_: Mapping[str, str]) -> bool:
+        """Whether a pod of a class whose labels change, and nothing else, is still of the class, to the best of our
+        knowledge; if so, the class knows these labels from now on."""
+        if cls.is_stale:
+            return False
+        for key in self._watched:
+            if was.get(key) != is_.get(key):
+                return False
+        cls.ignored_keys.update(is_.keys() - self._watched)
+        return True
+
+    def _class_of(self, pod: Mapping[str, Any], merge_label_keys: bool) -> PodClass:
         labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY
         # A pod that an API server has seen has its size already.
         sizing = sizing_key(pod) if self._size_daemons and merge_label_keys else b""

@@ -221,6 +221,8 @@ class CounterTable:
         self._nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self._counters: dict[PodMatcher, Counter] = {}
+        self._counters_by_label: dict[tuple[str, str] | None, dict[PodMatcher, Counter]] = {}
+        """The same by a label that the counted pods have in any case, or None."""
         self._holders: dict[PodAffinityTerm, Counter] = {}
         self._pulls: dict[tuple[PodAffinityTerm, int], Counter] = {}
         self._pulls_on: dict[Hashable, list[tuple[PodAffinityTerm, int, Tally]]] = {}
@@ -272,9 +274,12 @@ class CounterTable:
     def _counters_of(self, label_set: LabelSet) -> list[Counter]:
         if label_set.counters_at != self._epoch:
             label_set.counters_at = self._epoch
+            by_label = self._counters_by_label
             label_set.counters = [
                 counter
-                for matcher, counter in self._counters.items()
+                for label in (None, *label_set.labels.items())
+                if label in by_label
+                for matcher, counter in by_label[label].items()
                 if matcher.matches(label_set.namespace, label_set.labels, self.namespaces)
             ]
         return label_set.counters
@@ -294,6 +299,11 @@ class CounterTable:
             del holders[key]
             return True
         return is_first
+
+    @property
+    def has_pulls(self) -> bool:
+        """Whether any pod that is there draws others near or pushes them away."""
+        return bool(self._pulls)
 
     def pulls_on(self, namespace: str, labels: Mapping[str, str]) -> list[tuple[PodAffinityTerm, int, Tally]]:
         """The terms of pods that are there which draw a pod near (1) or push it away (-1), and who has them.
@@ -410,6 +420,7 @@ class CounterTable:
         counter = self._counters.get(matcher)
         if counter is None:
             counter = self._counters[matcher] = Counter(matcher)
+            self._counters_by_label.setdefault(_needed_label(matcher), {})[matcher] = counter
             self._count_all(matcher, counter)
             self._epoch += 1
         return counter
@@ -418,6 +429,10 @@ class CounterTable:
         if not counter.tallies and not counter.users:
             assert counter.matcher is not None, "holders are never acquired"
             del self._counters[counter.matcher]
+            label = _needed_label(counter.matcher)
+            del self._counters_by_label[label][counter.matcher]
+            if not self._counters_by_label[label]:
+                del self._counters_by_label[label]
             self._epoch += 1
 
     def release(self, tallies: Iterable[Tally]) -> None:
@@ -442,6 +457,21 @@ class CounterTable:
         tally = counter.tallies[(key, limits)] = Tally(counter, self._nodes.column(key), eligibility)
         self._tallies.add(tally)
         return tally
+
+
+def _needed_label(matcher: PodMatcher) -> tuple[str, str] | None:
+    """A label that all pods which a matcher means have; None if no single one is known."""
+    selectors: list[LabelSelector] = []
+    if isinstance(matcher, SpreadMatcher):
+        selectors = [matcher.selector]
+    elif isinstance(matcher, AffinityMatcher):
+        selectors = [term.selector for term in matcher.terms]
+    for selector in selectors:
+        for requirement in selector.requirements:
+            value = selector.required_value(requirement.key)
+            if value is not None:
+                return requirement.key, value
+    return None
 
 
 def _limits_of(tally: Tally) -> Hashable:

@@ -18,6 +18,7 @@ from holokube.kube.taints import Toleration
 from holokube.packing.arrays import ALL, BoolArray, RowArray, Rows, true_for
 from holokube.packing.counters import AffinityMatcher, Counter, PodMatcher, SpreadMatcher, Tally
 from holokube.packing.filters.node_affinity import OUTSIDE, outside_named_nodes
+from holokube.packing.filters.node_resources_fit import NodeResourcesFit
 from holokube.packing.filters.protocol import Filter, Scope
 from holokube.packing.podclass import PodClass
 from holokube.packing.volumes import VolumePlan
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from holokube.packing.state import ClusterState
 
 # Selectors of services come and go while a class lives; what nobody asks for any more must not pile up.
-_MOST_TALLIES: Final = 64
+_MOST_TALLIES: Final = 256
+_FEW_ROWS: Final = 8
+"""Up to here rows are looked at one by one."""
 
 
 @dataclass(slots=True)
@@ -56,13 +59,17 @@ class Verdict:
     """What is remembered about one class."""
 
     __slots__ = (
-        "against", "against_at", "answer", "base", "counters", "mask", "node_at", "node_ok", "plan", "rules",
-        "rules_at", "stamp", "tallies", "usage_at", "usage_ok", "volume_plan", "volumes_at",
+        "against", "against_at", "amounts", "answer", "base", "counters", "is_by_row", "mask", "node_at", "node_ok",
+        "plan", "rules", "rules_at", "stamp", "tallies", "usage_at", "usage_ok", "volume_plan", "volumes_at",
     )  # fmt: skip
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.rules: dict[Scope, list[Filter]] = {}
+        self.amounts: list[tuple[int, int]] | None = None
+        """The columns and amounts that decide about the room on a node, if nothing but requests does."""
+        self.is_by_row = False
+        """Whether nothing but the one-node-at-a-time part decides."""
         self.node_at = self.usage_at = self.against_at = self.volumes_at = self.rules_at = -1
         self.node_ok: BoolArray = np.zeros(0, dtype=np.bool_)
         self.usage_ok: BoolArray = self.node_ok
@@ -70,9 +77,9 @@ class Verdict:
         self.mask: BoolArray = self.node_ok
         self.answer: BoolArray = self.node_ok
         self.stamp: Hashable = None
-        self.tallies: dict[Hashable, Tally] = {}
-        self.counters: dict[PodMatcher, Counter] = {}
-        """What was asked for besides the plan, for scores."""
+        self.tallies: OrderedDict[Hashable, Tally] = OrderedDict()
+        self.counters: OrderedDict[PodMatcher, Counter] = OrderedDict()
+        """What was asked for besides the plan, for scores; what was not for the longest time comes first."""
         self.against: list[Tally] = []
         self.volume_plan = VolumePlan()
 
@@ -135,11 +142,12 @@ class Feasibility:
         found = tallies.get(question)
         if found is None:
             if len(tallies) >= _MOST_TALLIES:
-                counters.release(tallies.values())
-                tallies.clear()
+                counters.release((tallies.popitem(last=False)[1],))
             found = tallies[question] = counters.acquire(
                 matcher, key, keys=keys, affinity=affinity, tolerations=tolerations
             )
+        else:
+            tallies.move_to_end(question)
         return found
 
     def counter(self, cls: PodClass, matcher: PodMatcher) -> Counter:
@@ -148,9 +156,10 @@ class Feasibility:
         found = kept.get(matcher)
         if found is None:
             if len(kept) >= _MOST_TALLIES:
-                counters.release_counters(kept.values())
-                kept.clear()
+                counters.release_counters((kept.popitem(last=False)[1],))
             found = kept[matcher] = counters.acquire_counter(matcher)
+        else:
+            kept.move_to_end(matcher)
         return found
 
     def against(self, cls: PodClass) -> list[Tally]:
@@ -172,11 +181,21 @@ class Feasibility:
     def mask(self, cls: PodClass) -> BoolArray:
         """Where a pod of the class may go: a read-only array over all rows."""
         verdict = self.verdict(cls)
-        if verdict.rules_at != self._state.counters.holders_epoch:
+        has_other_rules = verdict.rules_at != self._state.counters.holders_epoch
+        if has_other_rules:
             verdict.rules_at = self._state.counters.holders_epoch
             for scope, rules in self._by_scope.items():
                 verdict.rules[scope] = [rule for rule in rules if rule.concerns(self._state, cls)]
+            verdict.amounts = self._amounts(verdict, cls)
+            verdict.is_by_row = not (verdict.rules[Scope.CLUSTER] or _may_be_refused(cls))
+            verdict.stamp = None
         changed = self._refresh_rows(verdict, cls)
+        if verdict.is_by_row:
+            if changed or has_other_rules:
+                verdict.mask = verdict.base
+                verdict.answer = verdict.mask.view()
+                verdict.answer.flags.writeable = False
+            return verdict.answer
         concerned = verdict.rules[Scope.CLUSTER]
         stamp = tuple((f.name, f.stamp(self._state, cls)) for f in concerned)
         refused = bool(self.refusal(cls)[1])
@@ -199,6 +218,11 @@ class Feasibility:
     def _refresh_rows(self, verdict: Verdict, cls: PodClass) -> bool:
         """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
         state = self._state
+        if verdict.amounts is not None and verdict.node_at == state.node_journal.end:
+            few = state.usage_journal.few_since(verdict.usage_at, _FEW_ROWS)
+            if few is not None and len(verdict.base) == state.nodes.capacity:
+                verdict.usage_at = state.usage_journal.end
+                return self._refresh_few(verdict, verdict.amounts, few)
         node_rows = state.node_journal.since(verdict.node_at) if verdict.node_at >= 0 else None
         usage_rows = state.usage_journal.since(verdict.usage_at) if verdict.usage_at >= 0 else None
         verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
@@ -223,6 +247,36 @@ class Feasibility:
             return True
         return False
 
+    def _amounts(self, verdict: Verdict, cls: PodClass) -> list[tuple[int, int]] | None:
+        rules = verdict.rules[Scope.USAGE]
+        if cls.sizes is not None or len(rules) != 1 or not isinstance(rules[0], NodeResourcesFit):
+            return None
+        columns, amounts = self._state.request_arrays(cls)
+        return list(zip(columns.tolist(), amounts.tolist(), strict=True))
+
+    def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: list[int]) -> bool:
+        """The same for a few rows on which only pods came and went: one by one, which is quicker than by arrays."""
+        nodes, node_ok, usage_ok = self._state.nodes, verdict.node_ok, verdict.usage_ok
+        changed: list[tuple[int, bool]] = []
+        for row in rows:
+            offered, used = nodes.allocatable[row].tolist(), nodes.used[row].tolist()
+            fits = True
+            for column, amount in amounts:
+                if offered[column] - used[column] < amount:
+                    fits = False
+                    break
+            if fits != bool(usage_ok[row]):
+                usage_ok[row] = fits
+                if node_ok[row]:
+                    changed.append((row, fits))
+        if not changed:
+            return False
+        # An array that was handed out keeps saying what it said.
+        verdict.base = verdict.base.copy()
+        for row, fits in changed:
+            verdict.base[row] = fits
+        return True
+
     def _all_of(self, rules: list[Filter], cls: PodClass, rows: Rows) -> BoolArray:
         mask = true_for(rows, self._state.nodes.capacity)
         for rule in rules:
@@ -243,7 +297,7 @@ class Feasibility:
         """The filter that refuses the class as a whole, and why; empty texts if none does."""
         if cls.error:
             return "InterPodAffinity", cls.error
-        if cls.claims or cls.node_affinity.affinity is not None:
+        if _may_be_refused(cls):
             for rule in self._filters:
                 reason = rule.refusal(self._state, cls)
                 if reason:
@@ -282,10 +336,13 @@ class Feasibility:
                 reasons[OUTSIDE] = int(outside.sum())
                 plugins.add("NodeAffinity")
             left &= ~outside
+        self.mask(cls)
+        # Where no node as such stands against the class, only pods can.
+        are_nodes_fine = bool(np.array_equal(self.verdict(cls).node_ok, nodes.present))
         for rule in self._filters:
-            if not rule.concerns(self._state, cls):
+            if (are_nodes_fine and rule.scope is Scope.NODE) or not rule.concerns(self._state, cls):
                 continue
-            rows: RowArray = np.flatnonzero(left)
+            rows: RowArray = left.nonzero()[0]
             refused, helped = self._count(rule, cls, rows, reasons)
             if refused.any():
                 plugins.add(rule.name)
@@ -307,3 +364,6 @@ class Feasibility:
         return refused, refused & ~hopeless
 
 
+def _may_be_refused(cls: PodClass) -> bool:
+    """Whether a filter could refuse the class as a whole."""
+    return bool(cls.error or cls.claims or cls.node_affinity.affinity is not None)

@@ -29,6 +29,13 @@ class Journal:
             self._first += len(self._rows) - self._keep
             del self._rows[: -self._keep]
 
+    def few_since(self, place: int, most: int) -> list[int] | None:
+        """The same as a list; None as well if there are more entries than ``most``."""
+        if place < self._first or self._first + len(self._rows) - place > most:
+            return None
+        changed = self._rows[place - self._first :]
+        return sorted(set(changed)) if len(changed) > 1 else changed
+
     def since(self, place: int) -> RowArray | None:
         """The rows that changed after ``place``, each once; None if that is too long ago to tell."""
         if place < self._first:

@@ -215,9 +215,13 @@ class NodeTable:
     def discouraging_taints(self, tolerations: tuple[Toleration, ...], rows: Rows) -> IntArray:
         """How many taints would rather not have a pod with these tolerations (``PreferNoSchedule``)."""
         table = self._preference_tables.get(tolerations)
-        if table is None or len(table) < len(self.taint_sets):
-            counts = [count_untolerated_preferences(taints, tolerations) for taints in self.taint_sets]
-            table = self._preference_tables[tolerations] = np.array(counts, dtype=np.int64)
+        known = 0 if table is None else len(table)
+        if table is None or known < len(self.taint_sets):
+            # Taints with a time in them make a new set for every node that gets one.
+            table = grown(np.zeros(0, dtype=np.int64) if table is None else table, len(self.taint_sets))
+            for number in range(known, len(table)):
+                table[number] = count_untolerated_preferences(self.taint_sets[number], tolerations)
+            self._preference_tables[tolerations] = table
         return table[self.taint_ids[rows]]
 
     def selected(self, selector: LabelSelector, rows: Rows) -> BoolArray:

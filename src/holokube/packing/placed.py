@@ -41,6 +41,32 @@ class PlacedPod:
         return bool(was.get("uid") == is_.get("uid") and was.get("labels") == is_.get("labels"))
 
 
+    def takes_the_same_room(self, new: JsonObject) -> bool:
+        """Whether a later state of the object plainly takes what it took of the same node, and nothing but room.
+
+        Its labels may be others, and it may be on its way out.
+        """
+        old, cls, spec = self.pod, self.cls, new["spec"]
+        if old is None or cls.claims or cls.disks or cls.ports or cls.sizes is not None:
+            return False
+        if old["metadata"].get("uid") != new["metadata"].get("uid"):
+            return False
+        status = new.get("status") or {}
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return False
+        if spec is old["spec"]:
+            if spec.get("nodeName") != self.node_name:
+                return False
+            if self.takes_as_before(new):
+                return True
+        elif {**old["spec"], "nodeName": self.node_name} != spec:
+            return False
+        # What a kubelet says of containers can count as well.
+        if status.get("containerStatuses") or status.get("resources"):
+            return False
+        return bool(self.requests == cls.requests and self.requests_nonzero == cls.requests_nonzero)
+
+
 class Priorities:
     """How many pods have which priority."""
 

@@ -26,8 +26,10 @@ from holokube.kube.affinity import RequiredNodeAffinity
 from holokube.kube.resources import CPU, MEMORY, ResourceVector
 from holokube.kube.taints import Toleration
 from holokube.kube.types import JsonObject
+from holokube.packing.amounts import Amounts, times_in
 from holokube.packing.arrays import ALL, BoolArray, IntArray, RowArray, Rows
 from holokube.packing.classes import ClassTable
+from holokube.packing.counters import Counter as PodCounter
 from holokube.packing.counters import CounterTable, PodMatcher, Tally
 from holokube.packing.daemon_sizes import DaemonSize, DaemonSizes
 from holokube.packing.errors import PackingError, StaleClassError
@@ -38,7 +40,7 @@ from holokube.packing.nodes import NodeTable, is_same_to_pods
 from holokube.packing.placed import PlacedPod, Priorities
 from holokube.packing.podclass import PodClass, requests_nonzero_of, requests_of
 from holokube.packing.ports import PortUsage
-from holokube.packing.volumes import KINDS, VolumeCatalog, VolumePlan, VolumeUsage
+from holokube.packing.volumes import VolumeCatalog, VolumePlan, VolumeUsage, storage_key
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_PODS: Final[Mapping[str, PlacedPod]] = {}
@@ -69,7 +71,7 @@ class ClusterState:
         self._pods: dict[str, PlacedPod] = {}
         self.priorities = Priorities()
         self._pods_on: dict[str, dict[str, PlacedPod]] = {}
-        self._request_arrays: dict[tuple[tuple[str, int], ...], tuple[RowArray, IntArray]] = {}
+        self._amounts = Amounts(self.nodes)
         self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._forks: list[int] = []
         self._placements = 0
@@ -155,6 +157,8 @@ class ClusterState:
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         known = self._pods.get(key)
         if known is not None:
+            if not self._forks and known.takes_the_same_room(pod) and self._renew(known, pod):
+                return True
             self._delete(known)
         if status.get("phase") in _FINISHED:
             return False
@@ -315,6 +319,28 @@ class ClusterState:
             self._occupy(placed, row, -1)
         self._note(self._insert, placed)
 
+    def _renew(self, placed: PlacedPod, pod: JsonObject) -> bool:
+        """A pod that takes the room it took has other labels, as one gets when it is bound, or is asked to end.
+
+        It counts as one that just came. False, and nothing done, if it is another kind of pod now.
+        """
+        labels = pod["metadata"].get("labels") or {}
+        if not self._classes.keeps_class(placed.cls, placed.labels, labels):
+            return False
+        row, was, ended = self.nodes.row_of.get(placed.node_name), placed.labels, placed.is_terminating
+        neighbours = self._pods_on[placed.node_name]
+        del self._pods[placed.key], neighbours[placed.key]
+        self._last_number += 1
+        placed.number, placed.labels, placed.pod = self._last_number, labels, pod
+        placed.is_terminating = bool(pod["metadata"].get("deletionTimestamp"))
+        self._pods[placed.key] = neighbours[placed.key] = placed
+        if row is not None:
+            count, cls, namespace = self.counters.change_pods, placed.cls, placed.namespace
+            count(cls, namespace, was, ended, {row: -placed.count})
+            count(cls, namespace, labels, placed.is_terminating, {row: placed.count})
+            self.usage_journal.append(row)
+        return True
+
     def _insert_all(self, alike: list[PlacedPod]) -> None:
         """Take in pods that differ in nothing but their keys and nodes."""
         pods, pods_on = self._pods, self._pods_on
@@ -352,12 +378,14 @@ class ClusterState:
     def _occupy(self, placed: PlacedPod, row: int, times: int) -> None:
         """A pod takes its room on a node (1), or gives it back (-1); or several that are alike do."""
         cls, nodes = placed.cls, self.nodes
-        columns, amounts = self._arrays(placed.requests)
-        cpu, memory = placed.requests_nonzero
         pods = times * placed.count
-        nodes.used[row, columns] += amounts if pods == 1 else pods * amounts
-        nodes.used_nonzero[row, 0] += pods * cpu
-        nodes.used_nonzero[row, 1] += pods * memory
+        whole, nonzero = self._amounts.rows(placed.requests, placed.requests_nonzero)
+        if pods == 1:
+            nodes.used[row] += whole
+            nodes.used_nonzero[row] += nonzero
+        else:
+            nodes.used[row] += pods * whole
+            nodes.used_nonzero[row] += pods * nonzero
         if cls.ports:
             self.ports.add(row, cls.ports, pods)
         self.volume_usage.add(cls, row, pods)
@@ -367,7 +395,7 @@ class ClusterState:
     def _occupy_rows(self, placed: PlacedPod, pods_on_rows: Mapping[int, int]) -> None:
         """The same for pods that are alike on several nodes at once; the pods of each are given by its row."""
         cls, nodes = placed.cls, self.nodes
-        columns, amounts = self._arrays(placed.requests)
+        columns, amounts = self._amounts.columns(placed.requests)
         rows = np.fromiter(pods_on_rows, dtype=np.intp, count=len(pods_on_rows))
         pods = np.fromiter(pods_on_rows.values(), dtype=np.int64, count=len(pods_on_rows))[:, np.newaxis]
         nodes.used[rows[:, np.newaxis], columns] += pods * amounts
@@ -390,12 +418,12 @@ class ClusterState:
 
     def put_storage(self, obj: JsonObject) -> None:
         """Note a PersistentVolume(Claim), StorageClass, CSINode, CSIDriver, CSIStorageCapacity or VolumeAttachment."""
-        kind, key = _storage_key(obj)
+        kind, key = storage_key(obj)
         self._put_storage(kind, key, obj)
 
     def remove_storage(self, obj: JsonObject) -> None:
         """Forget one of those."""
-        kind, key = _storage_key(obj)
+        kind, key = storage_key(obj)
         self._put_storage(kind, key, None)
 
     def _put_storage(self, kind: str, key: str, obj: JsonObject | None) -> None:
@@ -457,7 +485,7 @@ class ClusterState:
         """How many pods of a class each row has resources for, whatever else may stand against them."""
         columns, amounts = self.request_arrays(cls) if cls.sizes is None else self.request_table(cls, ALL)
         left = self.nodes.allocatable[:, columns] - self.nodes.used[:, columns]
-        times = left // amounts if cls.sizes is None else _times(left, amounts)
+        times = left // amounts if cls.sizes is None else times_in(left, amounts)
         counts: IntArray = np.maximum(np.min(times, axis=1), 0)
         return counts
 
@@ -469,7 +497,7 @@ class ClusterState:
 
     def request_arrays(self, cls: PodClass) -> tuple[RowArray, IntArray]:
         """The columns of what a class requests, and the amounts."""
-        return self._arrays(cls.requests)
+        return self._amounts.columns(cls.requests)
 
     def request_table(self, cls: PodClass, rows: Rows) -> tuple[RowArray, IntArray]:
         """The columns of what a class requests, and the amounts on each of the rows, for pods sized by their node."""
@@ -511,22 +539,15 @@ class ClusterState:
 
     def pods_per_row(self, cls: PodClass, matcher: PodMatcher) -> IntArray:
         """How many pods that ``matcher`` means are on each row. Read-only; later changes of the state change it."""
-        return self._feasibility.counter(cls, matcher).by_row(self.nodes.capacity)
+        return self.counter(cls, matcher).by_row(self.nodes.capacity)
+
+    def counter(self, cls: PodClass, matcher: PodMatcher) -> PodCounter:
+        """The same as something that is kept up to date for a class."""
+        return self._feasibility.counter(cls, matcher)
 
     def volume_plan(self, cls: PodClass) -> VolumePlan:
         """What the claims of a class demand."""
         return self._feasibility.volume_plan(cls)
-
-    def _arrays(self, requests: ResourceVector) -> tuple[RowArray, IntArray]:
-        key = tuple(requests.items())
-        arrays = self._request_arrays.get(key)
-        if arrays is None:
-            if len(self._request_arrays) > 65_536:
-                self._request_arrays.clear()
-            columns = self.nodes.resource_columns_of(requests)
-            arrays = columns, np.array(list(requests.values()), dtype=np.int64)
-            self._request_arrays[key] = arrays
-        return arrays
 
     @staticmethod
     def _check(cls: PodClass) -> None:
@@ -576,17 +597,3 @@ class ClusterState:
     def _note(self, undo: Callable[..., object], *arguments: Any) -> None:
         if self._forks:
             self._undo.append((undo, arguments))
-
-
-def _times(left: IntArray, amounts: IntArray) -> IntArray:
-    """How often amounts are in what is left; what asks for nothing is in it any number of times."""
-    times: IntArray = np.where(amounts > 0, left // np.maximum(amounts, 1), np.iinfo(np.int64).max)
-    return times
-
-
-def _storage_key(obj: JsonObject) -> tuple[str, str]:
-    kind, metadata = obj.get("kind", ""), obj["metadata"]
-    if kind not in KINDS:
-        raise PackingError(f'"{kind}" is not a kind that placement depends on', hint=f"Give one of {', '.join(KINDS)}.")
-    namespace = metadata.get("namespace")
-    return kind, f"{namespace}/{metadata['name']}" if namespace else metadata["name"]

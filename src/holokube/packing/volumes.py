@@ -10,6 +10,7 @@ from typing import Any, Final
 from holokube.kube.affinity import NodeSelector
 from holokube.kube.quoting import go_quote
 from holokube.kube.types import JsonObject
+from holokube.packing.errors import PackingError
 from holokube.packing.nodes import labels_of
 from holokube.packing.podclass import ClaimUse, Disk, PodClass
 
@@ -32,6 +33,15 @@ _ZONE_LABELS: Final = (
     "topology.kubernetes.io/region",
 )
 _EMPTY: Final[Mapping[str, Any]] = {}
+
+
+def storage_key(obj: JsonObject) -> tuple[str, str]:
+    """The kind and the key by which an object is known."""
+    kind, metadata = obj.get("kind", ""), obj["metadata"]
+    if kind not in KINDS:
+        raise PackingError(f'"{kind}" is not a kind that placement depends on', hint=f"Give one of {', '.join(KINDS)}.")
+    namespace = metadata.get("namespace")
+    return kind, f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str | None:

@@ -138,8 +138,8 @@ def _is_scaled_down(old: JsonObject, new: JsonObject) -> bool:
 
 def may_request_other(old: JsonObject, new: JsonObject) -> bool:
     """Whether two states of a pod could differ in what they request; quick, and never wrongly no."""
-    spec = new.get("spec") or _EMPTY
-    if old.get("spec") != spec:
+    spec: Mapping[str, Any] = new.get("spec") or _EMPTY
+    if old.get("spec") is not spec and old.get("spec") != spec:
         return True
     before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
     if before.get("resources") != after.get("resources") or before.get("resize") != after.get("resize"):

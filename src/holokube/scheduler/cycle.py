@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-import numpy as np
-
 from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
 from holokube.packing import ClusterState, Diagnosis, PodClass
@@ -115,7 +113,7 @@ class Cycle:
         known = self._feasible.get(cls)
         if known is not None and known[0] is mask:
             return known[1]
-        rows: RowArray = np.flatnonzero(mask)
+        rows: RowArray = mask.nonzero()[0]
         self._feasible[cls] = mask, rows
         if len(self._feasible) > _CLASSES_KEPT:
             self._feasible.popitem(last=False)
@@ -130,7 +128,7 @@ class Cycle:
         if len(rows) == 1:
             return int(rows[0])
         totals = self._score(cls, pod, rows)
-        best = np.flatnonzero(totals == totals.max())
+        best = (totals == totals.max()).nonzero()[0]
         return int(rows[best[self._rng.randrange(len(best)) if len(best) > 1 else 0]])
 
     def _refuse(

@@ -34,8 +34,7 @@ def may_help(event: ClusterEvent, plugins: Collection[str], cls: PodClass) -> bo
 
 def concerns(event: ClusterEvent, plugins: Collection[str]) -> bool:
     """Whether any pod refused by these filters could be helped."""
-    rules = HINTS.get(event.change, _NO_RULES)
-    return any(plugin in rules for plugin in plugins)
+    return not HINTS.get(event.change, _NO_RULES).keys().isdisjoint(plugins)
 
 
 def _always(cls: PodClass, event: ClusterEvent) -> bool:

@@ -155,7 +155,8 @@ class Observer:
     def _standing(self, pod: JsonObject | None) -> _Standing:
         if pod is None or is_finished(pod):
             return _Standing.NONE
-        if node_of(pod):
+        spec = pod.get("spec") or _EMPTY
+        if spec.get("nodeName"):
             return _Standing.ASSIGNED
         return _Standing.PENDING if scheduler_of(pod) in self._schedulers else _Standing.NONE
 
@@ -163,6 +164,10 @@ class Observer:
         key = key_of(new)
         self._assumed.pop(key, None)
         placed = self._state.pod(key)
+        if old is not None and placed is not None and placed.pod is old and _means_the_same(old, new):
+            # Nothing to any filter, and nothing that could help another pod: most news of a pod are like this.
+            placed.pod = new
+            return
         if placed is not None and placed.pod is not None and _takes_the_same(placed.pod, placed.node_name, new):
             placed.pod = new
         else:
@@ -212,6 +217,15 @@ class Observer:
     def _move(self, event: ClusterEvent, *, priority_max: int | None = None) -> None:
         if self._queue.move(event, self._now_s(), priority_max=priority_max):
             self._wake()
+
+
+def _means_the_same(old: JsonObject, new: JsonObject) -> bool:
+    """Whether two states of a pod on a node differ in nothing that matters to any pod."""
+    return (
+        labels_of(old) == labels_of(new)
+        and is_being_deleted(old) == is_being_deleted(new)
+        and not may_request_other(old, new)
+    )
 
 
 def _takes_the_same(old: JsonObject, node_name: str, new: JsonObject) -> bool:

@@ -70,12 +70,18 @@ def preempt(
     ineligible = _why_not_eligible(filtering, pod, diagnosis)
     if ineligible:
         return Preemption(None, ineligible, keeps_nomination=True)
-    rows: Sequence[int] = np.flatnonzero(diagnosis.resolvable).tolist()
+    hopeful = int(np.count_nonzero(diagnosis.resolvable))
     nodes = len(filtering.state.node_names)
-    if not rows:
+    if not hopeful:
         return Preemption(None, messages.preemption_error(nodes, 0, {}))
+    offset = rng.randrange(hopeful)
+    lowest = filtering.state.priorities.lowest
+    if lowest is None or lowest >= priority_of(pod):
+        # Where all matter the same there is nobody to look for.
+        return Preemption(None, messages.preemption_error(nodes, hopeful, {messages.NO_VICTIMS: hopeful}))
+    rows: Sequence[int] = np.flatnonzero(diagnosis.resolvable).tolist()
     attempt = _Attempt(filtering, pod, cls, rivals, list(budgets), now)
-    candidates = attempt.candidates(rows, rng.randrange(len(rows)))
+    candidates = attempt.candidates(rows, offset)
     if not candidates:
         return Preemption(None, messages.preemption_error(nodes, attempt.tried, attempt.reasons))
     return Preemption(_best(candidates, now))
@@ -120,12 +126,6 @@ class _Attempt:
 
     def candidates(self, rows: Sequence[int], offset: int) -> list[Candidate]:
         """The candidates among rows, from an offset on, until there are enough; without violations first."""
-        lowest = self._filtering.state.priorities.lowest
-        if lowest is None or lowest >= self._priority:
-            # Where all matter the same there is nobody to look for.
-            self.tried += len(rows)
-            self.reasons[messages.NO_VICTIMS] = self.reasons.get(messages.NO_VICTIMS, 0) + len(rows)
-            return []
         wanted = min(max(len(rows) * CANDIDATES_PERCENT // 100, CANDIDATES_MIN), len(rows))
         harmless: list[Candidate] = []
         violating: list[Candidate] = []

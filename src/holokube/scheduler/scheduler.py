@@ -64,6 +64,7 @@ _STORAGE: Final[tuple[Resource, ...]] = (
     VOLUME_ATTACHMENTS,
 )  # fmt: skip
 _OWNERS: Final[tuple[Resource, ...]] = (REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
+_NO_CLAIMS: Final = ClaimPlan()
 _log = get_logger("holokube.scheduler")
 
 
@@ -255,13 +256,16 @@ class _Session:
 
     def _assume(self, queued: QueuedPod, decision: Bind) -> None:
         pod = queued.pod
-        claims = plan_claims(self._state, decision.cls, decision.row) if decision.cls.claims else ClaimPlan()
+        claims = plan_claims(self._state, decision.cls, decision.row) if decision.cls.claims else _NO_CLAIMS
         self._observer.assume(pod, decision.row, decision.cls)
         self._queue.assumed(queued, self._clock.monotonic())
         self._queue.nominations.remove(uid_of(pod))
+        binding = _Binding(queued, pod, decision.node_name, claims)
+        if claims is _NO_CLAIMS:
+            self._workers.submit(queued.key, lambda: self._bind(binding))
+            return
         for will_be, is_ in (*claims.reserve, *claims.select):
             self._observer.assume_storage(will_be, is_)
-        binding = _Binding(queued, pod, decision.node_name, claims)
         if claims.waits:
             self._workers.submit(queued.key, lambda: self._prepare_volumes(binding))
         else:

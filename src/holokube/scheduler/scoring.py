@@ -17,10 +17,14 @@ import numpy as np
 
 from holokube.kube.types import JsonObject
 from holokube.packing import ClusterState, PodClass
-from holokube.packing.arrays import IntArray, RowArray
+from holokube.packing.arrays import ALL, IntArray, RowArray
 from holokube.scheduler.default_spread import SelectorOf
 from holokube.scheduler.scores import total_scores
+from holokube.scheduler.scores.image_locality import image_with_tag
+from holokube.scheduler.scores.inter_pod_affinity import InterPodAffinity
+from holokube.scheduler.scores.pod_topology_spread import PodTopologySpread
 from holokube.scheduler.scores.profile import ScoreProfile
+from holokube.scheduler.scores.protocol import Question, Score
 
 _KEPT: Final = 256
 _ROWS_KEPT: Final = 100_000
@@ -43,9 +47,10 @@ class _Fill:
 class _Kind:
     """What feasible nodes get for what they are."""
 
-    rows: RowArray
+    rows: RowArray | None
+    """None if all nodes get the same, whichever are feasible."""
     nodes_at: tuple[int, int]
-    totals: IntArray
+    totals: IntArray | int
 
 
 class Scoring:
@@ -73,9 +78,8 @@ class Scoring:
             node_affinity=profile.node_affinity,
             image_locality=profile.image_locality,
         )
-        self._of_pods = replace(
-            nothing, inter_pod_affinity=profile.inter_pod_affinity, pod_topology_spread=profile.pod_topology_spread
-        )
+        of_pods: tuple[Score, ...] = (PodTopologySpread(), InterPodAffinity())
+        self._of_pods = [(score, score.weight(profile)) for score in of_pods if score.weight(profile)]
         self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
         self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
         self._plans: dict[Hashable, Any] = {}
@@ -85,10 +89,13 @@ class Scoring:
         state, selector = self._state, self._selector_of(pod)
         if not self._reuse:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
-        totals = self._fill_totals(cls, pod)[rows] + self._kind_totals(cls, pod, rows)
-        totals += total_scores(
-            state, cls, pod, rows, self._of_pods, default_selector=selector, memory=self._plans
-        )
+        totals: IntArray = self._fill_totals(cls, pod)[rows]
+        totals += self._kind_totals(cls, pod, rows)
+        question = Question(state, cls, pod, rows, self._all, selector, self._plans)
+        for score, weight in self._of_pods:
+            points = score.points(question)
+            if points is not None:
+                totals += points * weight
         return totals
 
     def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
@@ -97,6 +104,13 @@ class Scoring:
         kept = _kept(self._fills, key) or _keep(
             self._fills, key, _Fill(np.zeros(0, dtype=np.int64), -1, -1, {})
         )
+        if kept.node_at == state.node_journal.end and len(kept.totals) == state.nodes.capacity:
+            few = state.usage_journal.few_since(kept.usage_at, _FEW_ROWS)
+            if few is not None:
+                kept.usage_at = state.usage_journal.end
+                if few:
+                    self._refresh_fill(kept, cls, pod, few)
+                return kept.totals
         by_node = state.node_journal.since(kept.node_at) if kept.node_at >= 0 else None
         by_usage = state.usage_journal.since(kept.usage_at) if kept.usage_at >= 0 else None
         kept.node_at, kept.usage_at = state.node_journal.end, state.usage_journal.end
@@ -104,17 +118,17 @@ class Scoring:
             kept.totals = total_scores(state, cls, pod, state.nodes.row_numbers, self._of_fill)
             return kept.totals
         changed = np.union1d(by_node, by_usage) if len(by_node) else by_usage
-        if len(changed):
-            self._refresh_fill(kept, cls, pod, changed)
+        if len(changed) > _FEW_ROWS:
+            kept.totals[changed] = total_scores(state, cls, pod, changed, self._of_fill)
+        elif len(changed):
+            self._refresh_fill(kept, cls, pod, changed.tolist())
         return kept.totals
 
-    def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: RowArray) -> None:
+    def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: list[int]) -> None:
+        """Look a few rows up, or compute for those that nobody has asked for yet."""
         nodes = self._state.nodes
-        if len(changed) > _FEW_ROWS:
-            kept.totals[changed] = total_scores(self._state, cls, pod, changed, self._of_fill)
-            return
         unknown: list[tuple[int, bytes]] = []
-        for row in changed.tolist():
+        for row in changed:
             content = nodes.allocatable[row].tobytes() + nodes.used[row].tobytes() + nodes.used_nonzero[row].tobytes()
             total = kept.by_content.get(content)
             if total is None:
@@ -130,17 +144,28 @@ class Scoring:
             for (_, content), total in zip(unknown, totals.tolist(), strict=True):
                 kept.by_content[content] = total
 
-    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray | int:
         nodes_at = self._state.node_journal.end, self._state.nodes.images.version
         key = cls, _images(pod["spec"])
         kept = _kept(self._kinds, key)
-        if kept is None or kept.rows is not rows or kept.nodes_at != nodes_at:
-            totals = total_scores(self._state, cls, pod, rows, self._of_kind)
-            kept = _keep(self._kinds, key, _Kind(rows, nodes_at, totals))
+        if kept is None or kept.nodes_at != nodes_at or (kept.rows is not None and kept.rows is not rows):
+            if self._are_all_alike(cls, key[1]):
+                first = total_scores(self._state, cls, pod, rows[:1], self._of_kind)
+                made = _Kind(None, nodes_at, int(first[0]))
+            else:
+                made = _Kind(rows, nodes_at, total_scores(self._state, cls, pod, rows, self._of_kind))
+            kept = _keep(self._kinds, key, made)
         return kept.totals
 
+    def _are_all_alike(self, cls: PodClass, images: tuple[tuple[str | None, ...], ...]) -> bool:
+        """Whether nothing that nodes are makes one better than another: then scores need not be scaled to the best."""
+        nodes = self._state.nodes
+        if cls.wishes.nodes.terms or nodes.discouraging_taints(cls.tolerations, ALL).any():
+            return False
+        return not any(nodes.images.sizes(image_with_tag(image or "")) for listed in images for image in listed)
 
-def _images(spec: JsonObject) -> Hashable:
+
+def _images(spec: JsonObject) -> tuple[tuple[str | None, ...], ...]:
     """What a pod wants to run, which its class does not say."""
     volumes = spec.get("volumes") or ()
     return (

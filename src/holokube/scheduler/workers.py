@@ -20,7 +20,8 @@ class Workers:
         self._count = count
         self._backlog_max = backlog_max
         self._jobs: dict[str, deque[Job]] = {}
-        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        self._ready: deque[str] = deque()
+        self._idle: deque[asyncio.Future[None]] = deque()
         self._backlog = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -40,7 +41,7 @@ class Workers:
             waiting.append(job)
             return
         self._jobs[key] = deque((job,))
-        self._ready.put_nowait(key)
+        self._put(key)
 
     async def room(self) -> None:
         """Returns when the backlog is not too long."""
@@ -52,9 +53,23 @@ class Workers:
             for number in range(self._count):
                 group.create_task(self._worker(), name=f"scheduler worker {number}")
 
+    def _put(self, key: str) -> None:
+        """One worker gets up for each job, as long as there are any: one that waits for an answer keeps nobody."""
+        self._ready.append(key)
+        while self._idle:
+            future = self._idle.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+
     async def _worker(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            key = await self._ready.get()
+            while not self._ready:
+                future: asyncio.Future[None] = loop.create_future()
+                self._idle.append(future)
+                await future
+            key = self._ready.popleft()
             jobs = self._jobs[key]
             try:
                 await jobs.popleft()()
@@ -63,6 +78,6 @@ class Workers:
                 if self._backlog < self._backlog_max:
                     self._room.set()
             if jobs:
-                self._ready.put_nowait(key)
+                self._put(key)
             else:
                 del self._jobs[key]

@@ -78,7 +78,7 @@ class Writes:
         if generation:
             wanted["observedGeneration"] = generation
         present = get_condition(pod, "PodScheduled") or _EMPTY
-        if any(present.get(name) != value for name, value in wanted.items()):
+        if {name: present.get(name) for name in wanted} != wanted:
             condition = {"type": "PodScheduled", **wanted}
             if present.get("status") != "False":
                 condition["lastTransitionTime"] = format_time(self._clock.now())

@@ -61,11 +61,14 @@ class NodeResourcesFit:
     def findings(self, state: ClusterState, cls: PodClass, rows: Rows) -> list[Finding]:
         """One for each resource that is short, in upstream's order; a node too small as such is unresolvable."""
         found = []
+        # In this order: a resource that no node has gets its column when it is first asked for.
+        amounts = _amounts(state, cls, rows)
+        offered, used = state.nodes.allocatable[rows], state.nodes.used[rows]
         # Upstream calls a node unresolvable as a whole if any of its shortages is.
         unresolvable: BoolArray | None = None
-        for name, column, amount in _amounts(state, cls, rows):
-            allocatable = state.nodes.allocatable[rows, column]
-            short = allocatable - state.nodes.used[rows, column] < amount
+        for name, column, amount in amounts:
+            allocatable = offered[:, column]
+            short = allocatable - used[:, column] < amount
             too_small = short & (allocatable < amount) if name != PODS else np.zeros_like(short)
             unresolvable = too_small if unresolvable is None else unresolvable | too_small
             found.append((f"Insufficient {name}" if name != PODS else "Too many pods", short))

@@ -53,12 +53,13 @@ class ImageLocality:
 def _images(spec: JsonObject) -> Iterator[str]:
     """The images of containers and image volumes; each use counts."""
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        yield _with_tag(container.get("image") or "")
+        yield image_with_tag(container.get("image") or "")
     for volume in spec.get("volumes") or ():
         if volume.get("image") is not None:
-            yield _with_tag(volume["image"].get("reference") or "")
+            yield image_with_tag(volume["image"].get("reference") or "")
 
 
-def _with_tag(image: str) -> str:
+def image_with_tag(image: str) -> str:
+    """The name by which nodes know an image."""
     # A colon before the last slash belongs to the registry's port.
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

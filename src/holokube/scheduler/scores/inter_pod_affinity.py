@@ -26,6 +26,9 @@ class InterPodAffinity:
 
     def points(self, question: Question) -> IntArray | None:
         """The sums of weights, stretched over 0 to 100."""
+        wishes = question.cls.wishes
+        if not (wishes.affinity or wishes.anti_affinity or question.state.counters.has_pulls):
+            return None
         sums = np.zeros(len(question.rows), dtype=np.int64)
         found = self._add_wishes_of_pod(question, sums) | self._add_pulls_of_others(question, sums)
         if not found or not len(sums):

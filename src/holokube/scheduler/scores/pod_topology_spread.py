@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holokube.kube.requirements import HOSTNAME_LABEL
-from holokube.kube.selectors import LabelSelector
 from holokube.packing.arrays import BoolArray, IntArray, RowArray
-from holokube.packing.counters import SpreadMatcher
+from holokube.packing.counters import Counter, SpreadMatcher, Tally
 from holokube.packing.podclass import SpreadConstraint
 from holokube.scheduler.scores.profile import MAX_SCORE, ScoreProfile
 from holokube.scheduler.scores.protocol import Question
@@ -54,7 +53,7 @@ class PodTopologySpread:
         return np.where(counts, MAX_SCORE * (most + least - rounded) // most, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Domains:
     """One constraint on certain rows."""
 
@@ -66,6 +65,8 @@ class _Domains:
     """Which rows are in a domain at all; None if all are."""
     weight: float
     """The more domains there are, the more a pod weighs."""
+    counted: Tally | Counter | None = None
+    """Who counts the pods, if it was asked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,6 @@ class _Plan:
 
     rows: RowArray
     nodes_at: int
-    selector: LabelSelector | None
     keys: frozenset[str]
     counts: BoolArray | None
     """Which rows have the labels of all constraints; None if all have."""
@@ -92,11 +92,10 @@ class _Plan:
 def _plan(question: Question) -> _Plan | None:
     """Remembered for a class as long as nodes, and the choice of feasible ones, stay the same."""
     memory, nodes_at = question.memory, question.state.node_journal.end
-    known: _Plan | None = memory.get(question.cls) if memory is not None else None
-    if (
-        known is not None and known.rows is question.rows and known.nodes_at == nodes_at
-        and known.selector == question.default_selector
-    ):  # fmt: skip
+    # Pods of one class may have owners that select different ones.
+    key = question.cls, question.default_selector
+    known: _Plan | None = memory.get(key) if memory is not None else None
+    if known is not None and known.rows is question.rows and known.nodes_at == nodes_at:
         return known
     constraints, is_default = _constraints(question)
     if not constraints or not len(question.rows):
@@ -105,7 +104,7 @@ def _plan(question: Question) -> _Plan | None:
     if memory is not None:
         if len(memory) >= _KEPT:
             memory.clear()
-        memory[question.cls] = plan
+        memory[key] = plan
     return plan
 
 
@@ -132,7 +131,7 @@ def _made(
         matcher = SpreadMatcher(question.cls.namespace, constraint.selector)
         weight = math.log(size + 2)
         domains.append(_Domains(constraint, matcher, ids, None if has_label.all() else has_label, weight))
-    return _Plan(rows, nodes_at, question.default_selector, keys, None if counts.all() else counts, tuple(domains))
+    return _Plan(rows, nodes_at, keys, None if counts.all() else counts, tuple(domains))
 
 
 def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool]:
@@ -150,21 +149,31 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
 
 def _crowding(question: Question, domains: _Domains, keys: frozenset[str]) -> NDArray[np.float64]:
     """How crowded each row's domain is."""
-    state, cls, constraint = question.state, question.cls, domains.constraint
     if domains.has_label is not None and not domains.has_label.any():
         return np.zeros(len(question.rows), dtype=np.float64)
-    if constraint.topology_key == HOSTNAME_LABEL:
+    counted = domains.counted
+    if counted is None or not counted.users:
+        # What nobody has acquired any more is not kept up to date.
+        counted = domains.counted = _counted(question, domains, keys)
+    if isinstance(counted, Counter):
         # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-        per_row = state.pods_per_row(cls, domains.matcher)[question.rows]
+        per_row = counted.by_row(question.state.nodes.capacity)[question.rows]
     else:
-        tally = state.tally(
-            cls, domains.matcher, constraint.topology_key, keys=keys,
-            affinity=cls.node_affinity if constraint.honor_affinity else None,
-            tolerations=cls.tolerations if constraint.honor_taints else None,
-        )  # fmt: skip
-        per_row = tally.counts[domains.ids]
-    crowding = per_row.astype(np.float64) * domains.weight + float(constraint.max_skew - 1)
+        per_row = counted.counts[domains.ids]
+    crowding: NDArray[np.float64] = np.multiply(per_row, domains.weight, dtype=np.float64)
+    crowding += float(domains.constraint.max_skew - 1)
     return crowding if domains.has_label is None else np.where(domains.has_label, crowding, 0.0)
+
+
+def _counted(question: Question, domains: _Domains, keys: frozenset[str]) -> Tally | Counter:
+    state, cls, constraint = question.state, question.cls, domains.constraint
+    if constraint.topology_key == HOSTNAME_LABEL:
+        return state.counter(cls, domains.matcher)
+    return state.tally(
+        cls, domains.matcher, constraint.topology_key, keys=keys,
+        affinity=cls.node_affinity if constraint.honor_affinity else None,
+        tolerations=cls.tolerations if constraint.honor_taints else None,
+    )  # fmt: skip
 
 
 def _rounded(numbers: NDArray[np.float64]) -> IntArray:

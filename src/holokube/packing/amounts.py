@@ -1,0 +1,58 @@
+"""What pods request, in the form in which the tables of nodes have it; made once for all pods that request the same."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+from holokube.kube.resources import ResourceVector
+from holokube.packing.arrays import IntArray, RowArray
+from holokube.packing.nodes import NodeTable
+
+_KEPT: Final = 65_536
+_ROWS_KEPT: Final = 4096
+
+
+class Amounts:
+    """Arrays of requests for one table of nodes."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._columns: dict[Hashable, tuple[RowArray, IntArray]] = {}
+        self._rows: dict[int, tuple[ResourceVector, tuple[int, int], IntArray, IntArray]] = {}
+        """By the identity of the requests, which all pods of a class have in common, and which are held for that."""
+
+    def columns(self, requests: ResourceVector) -> tuple[RowArray, IntArray]:
+        """The columns of what is requested, and the amounts."""
+        key = tuple(requests.items())
+        found = self._columns.get(key)
+        if found is None:
+            if len(self._columns) > _KEPT:
+                self._columns.clear()
+            columns = self._nodes.resource_columns_of(requests)
+            found = self._columns[key] = columns, np.array(list(requests.values()), dtype=np.int64)
+        return found
+
+    def rows(self, requests: ResourceVector, requests_nonzero: tuple[int, int]) -> tuple[IntArray, IntArray]:
+        """The same as whole rows of ``used`` and ``used_nonzero``."""
+        found = self._rows.get(id(requests))
+        # A resource that is new to the table makes its rows longer.
+        width = self._nodes.used.shape[1]
+        if found is not None and found[0] is requests and found[1] == requests_nonzero and len(found[2]) == width:
+            return found[2], found[3]
+        if len(self._rows) > _ROWS_KEPT:
+            self._rows.clear()
+        columns, amounts = self.columns(requests)
+        row = np.zeros(self._nodes.used.shape[1], dtype=np.int64)
+        row[columns] = amounts
+        nonzero = np.array(requests_nonzero, dtype=np.int64)
+        self._rows[id(requests)] = requests, requests_nonzero, row, nonzero
+        return row, nonzero
+
+
+def times_in(left: IntArray, amounts: IntArray) -> IntArray:
+    """How often amounts are in what is left; what asks for nothing is in it any number of times."""
+    times: IntArray = np.where(amounts > 0, left // np.maximum(amounts, 1), np.iinfo(np.int64).max)
+    return times
