@@ -112,7 +112,7 @@ class HintingSimulator:
         hopeless = HopelessPods()
         statuses: list[Status] = []
         placing = Placing(snapshot, _Classes(snapshot, known).of, allowed)
-        for group in _known_by_priority(known):
+        for group in by_known_priority(known):
             left = self._schedule_by_hints(placing, group, statuses)
             self._schedule_anywhere(placing, left, hopeless, break_on_failure, statuses)
         placing.finish()
@@ -190,7 +190,8 @@ def _grouped(items: Sequence[_T], priority: Callable[[_T], int]) -> list[list[_T
     return [groups[value] for value in sorted(groups, reverse=True)]
 
 
-def _known_by_priority(pods: list[PodFacts]) -> list[list[PodFacts]]:
+def by_known_priority(pods: list[PodFacts]) -> list[list[PodFacts]]:
+    """The same for pods of which everything is known."""
     if len({facts.kind.priority or 0 for facts in pods}) <= 1:
         return [pods]
     return _grouped(pods, lambda facts: facts.kind.priority or 0)

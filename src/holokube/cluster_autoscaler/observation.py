@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holokube.kube.types import JsonObject
@@ -20,6 +20,7 @@ class Observation:
     nodes: tuple[JsonObject, ...] = ()
     """All nodes, those that only look ready already replaced by their unready copies."""
     pods: tuple[JsonObject, ...] = ()
+    """All pods; left out in turns, which keep books of them."""
     daemon_sets: tuple[JsonObject, ...] = ()
     pdbs: tuple[JsonObject, ...] = ()
     controllers: Mapping[ControllerKey, JsonObject] = field(default_factory=dict)
@@ -31,3 +32,5 @@ class Observation:
     """Those of the autoscaler's own namespace, by name."""
     group_of_node: Mapping[str, str] = field(default_factory=dict)
     """The id of the group of each node that has one. A node without is not ours and is left alone."""
+    pods_on: Callable[[Collection[str]], Sequence[JsonObject]] | None = None
+    """The pods bound to some nodes that have not finished, where somebody keeps books; else see ``pods``."""

@@ -26,7 +26,7 @@ def asks_only_for_room(cls: PodClass) -> bool:
     return not (cls.selects_pods or cls.ports or cls.claims or cls.disks) and cls.sizes is None
 
 
-class _Places:
+class Places:
     """Where pods of one class may still go, by the nodes' places in the order: at most there."""
 
     __slots__ = ("anywhere", "hinted", "wants")
@@ -56,7 +56,9 @@ class Placing:
         self._names = snapshot.node_names
         self._index_of = snapshot.index_of
         self._is_allowed: dict[int, bool] = {}
-        self._places: dict[PodKind, _Places] = {}
+        self._places: dict[PodKind, Places] = {}
+        self._places_of: dict[PodClass, Places] = {}
+        """The same by class: to the engine kinds that nobody tells apart are the same."""
         self._left: dict[int, list[int]] = {}
         self._placed: list[tuple[PodFacts, int]] = []
 
@@ -109,6 +111,7 @@ class Placing:
 
     def _forget(self) -> None:
         self._places.clear()
+        self._places_of.clear()
         self._left.clear()
         self._placed = []
 
@@ -120,7 +123,7 @@ class Placing:
             answer = self._is_allowed[index] = self._allowed(self._names[index])
         return answer
 
-    def _take(self, facts: PodFacts, places: _Places, index: int) -> bool:
+    def _take(self, facts: PodFacts, places: Places, index: int) -> bool:
         left = self._left.get(index)
         if left is None:
             nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
@@ -134,18 +137,27 @@ class Placing:
         self._placed.append((facts, index))
         return True
 
-    def _find_places(self, facts: PodFacts) -> _Places | None:
+    def _find_places(self, facts: PodFacts) -> Places | None:
         """Where pods like this one may go; None if they look at more than room."""
         cls = self._class_of(facts)
+        known = self._places_of.get(cls)
+        if known is not None:
+            self._places[facts.kind] = known
+            return known
         if not asks_only_for_room(cls):
             return None
-        state, rows = self._snapshot.state, self._snapshot.rows
-        columns, amounts = state.request_arrays(cls)
-        hinted: BoolArray = state.feasible(cls)[rows]
-        anywhere: BoolArray = hinted & ~state.nodes.unschedulable[rows]
-        wants = list(zip(columns.tolist(), amounts.tolist(), strict=True))
-        places = self._places[facts.kind] = _Places(wants, _flags(anywhere), _flags(hinted))
+        places = self._places[facts.kind] = self._places_of[cls] = places_for(self._snapshot, cls)
         return places
+
+
+def places_for(snapshot: ClusterSnapshot, cls: PodClass) -> Places:
+    """Where pods of a class that ask only for room may go."""
+    state, rows = snapshot.state, snapshot.rows
+    columns, amounts = state.request_arrays(cls)
+    hinted: BoolArray = state.feasible(cls)[rows]
+    anywhere: BoolArray = hinted & ~state.nodes.unschedulable[rows]
+    wants = list(zip(columns.tolist(), amounts.tolist(), strict=True))
+    return Places(wants, _flags(anywhere), _flags(hinted))
 
 
 def _flags(mask: BoolArray) -> bytearray:

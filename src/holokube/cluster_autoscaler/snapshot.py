@@ -7,7 +7,7 @@ taken back, except for that place, which upstream keeps as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,8 +16,10 @@ import orjson
 
 from holokube.base.errors import HolokubeError
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo
+from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import pod_key
-from holokube.cluster_autoscaler.pods.kinds import PodKind, PodKinds
+from holokube.cluster_autoscaler.pods.book import PodChange, PodPlace
+from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind, PodKinds
 from holokube.kube.resources import is_resize_infeasible
 from holokube.kube.types import JsonObject
 from holokube.packing import ClusterState, PlacedPod, PodClass
@@ -27,10 +29,22 @@ from holokube.packing.podclass import requests_of
 _EMPTY: Final[Mapping[str, Any]] = {}
 _FINISHED: Final = ("Succeeded", "Failed")
 _MOST_SIZES: Final = 16_384
+_MARKS_KEPT: Final = 16_384
 
 
 class SnapshotError(HolokubeError):
     """The snapshot was asked for something that is not in it, or given what is."""
+
+
+class _Loaded:
+    """A pod that is on a node in truth."""
+
+    __slots__ = ("facts", "is_alone", "place", "placed")
+
+    def __init__(self, place: PodPlace, placed: PlacedPod, facts: PodFacts, *, is_alone: bool = False) -> None:
+        self.place, self.placed, self.facts = place, placed, facts
+        self.is_alone = is_alone
+        """Whether there may be no other that takes the same."""
 
 
 class ClusterSnapshot:
@@ -49,9 +63,20 @@ class ClusterSnapshot:
         self._saved_orders: list[dict[str, int] | None] = []
         self._extra_keys: dict[str, list[str]] = {}
         self._extra_count = 0
-        self._loaded: dict[int, PlacedPod] = {}
+        self._nodes: Sequence[JsonObject] = ()
+        self._set_names: tuple[str, ...] = ()
+        self._is_order_as_set = False
+        self._loaded: dict[str, _Loaded] = {}
+        self._unplaced: dict[str, PodChange] = {}
+        """Pods whose node is not there."""
+        self._marks: dict[str, int] = {}
+        self._last_mark = 0
+        self._marked: list[str] = []
+        """The nodes that were given the last marks."""
+        self._touched: set[str] = set()
         self._resized: dict[tuple[PodKind, bytes], bool] = {}
         self._storage: dict[tuple[str, str], JsonObject] = {}
+        self._set_around: tuple[object, object] = (None, None)
         self._surroundings: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self.state.fork()
 
@@ -62,74 +87,180 @@ class ClusterSnapshot:
 
         Pods are bound, or nominated, to nodes; those of nodes that are not there are left out.
         """
+        changed: dict[str, PodChange | None] = {}
+        gone = dict.fromkeys([*self._loaded, *self._unplaced])
+        for number, pod in enumerate(pods):
+            key = pod_key(pod)
+            gone.pop(key, None)
+            if not self._has(key, pod):
+                changed[key] = PodChange((False, 0, number), pod)
+        self.update(tuple(nodes), {**dict.fromkeys(gone), **changed})
+
+    def update(self, nodes: Sequence[JsonObject], pods: Mapping[str, PodChange | None]) -> None:
+        """The same for a caller who knows what has happened to pods since the last turn; see ``TurnPods.changed``.
+
+        All nodes are given, and looked at only if that is another sequence than the last time.
+        """
+        self._take_turn_back()
+        gone: list[str] = []
+        wanted: dict[str, JsonObject] | None = None
+        renewed: list[JsonObject] = []
+        if nodes is not self._nodes:
+            places = changed_places(self._nodes, nodes)
+            if places is None:
+                wanted = {node["metadata"]["name"]: node for node in nodes}
+                gone = [name for name in self.state.node_names if name not in wanted]
+            else:
+                renewed = [nodes[place] for place in places]
+            self._nodes = nodes
+        new = self._unload(pods, gone)
+        if wanted is not None:
+            self._update_nodes(wanted, gone)
+        for node in renewed:
+            self.state.add_node(node)
+            self._mark(node["metadata"]["name"])
+        self._load(new)
+        if wanted is not None or not self._is_order_as_set:
+            row_of = self.state.node_names
+            self._order = {name: row_of[name] for name in (self._set_names if wanted is None else wanted)}
+            self._set_names = tuple(self._order)
+            self._order_changed()
+            self._is_order_as_set = True
+        self.state.fork()
+
+    def mark(self, name: str) -> int | None:
+        """Equal marks of a node mean that neither it nor its pods have changed in between.
+
+        None for a node of this turn's own making, or on which this turn has put something.
+        """
+        return None if name in self._touched else self._marks.get(name)
+
+    def marked_since(self, mark: int) -> Sequence[str] | None:
+        """The nodes that were given a new mark after one; None if that is too long ago to tell."""
+        begin = len(self._marked) - (self._last_mark - mark)
+        return self._marked[begin:] if begin >= 0 else None
+
+    @property
+    def last_mark(self) -> int:
+        """The newest of all marks."""
+        return self._last_mark
+
+    @property
+    def touched(self) -> Set[str]:
+        """The nodes whose mark is None at present, and maybe some more."""
+        return self._touched
+
+    def _mark(self, name: str) -> None:
+        self._last_mark += 1
+        self._marks[name] = self._last_mark
+        self._marked.append(name)
+        if len(self._marked) > 2 * _MARKS_KEPT:
+            del self._marked[:-_MARKS_KEPT]
+
+    def _take_turn_back(self) -> None:
         while self._saved_orders:
             self.rollback()
-        state = self.state
-        state.rollback()
+        self.state.rollback()
         for change, arguments in self._surroundings:
             change(*arguments)
         self._surroundings.clear()
         self.kinds.drop_old()
         self._extra_keys.clear()
-        wanted = {node["metadata"]["name"]: node for node in nodes}
-        gone = [name for name in state.node_names if name not in wanted]
-        new = self._unload(pods, frozenset(gone))
+        self._touched.clear()
+
+    def _update_nodes(self, wanted: Mapping[str, JsonObject], gone: Iterable[str]) -> None:
+        state = self.state
         for name in gone:
             state.remove_node(name)
+            self._marks.pop(name, None)
+        row_of = state.node_names
         for name, node in wanted.items():
-            row = state.node_names.get(name)
+            row = row_of.get(name)
             if row is None or state.node(row) is not node:
                 state.add_node(node)
-        self._load(new)
-        self._order = {name: state.node_names[name] for name in wanted}
-        self._order_changed()
-        state.fork()
+                self._mark(name)
 
-    def _unload(self, pods: Iterable[JsonObject], gone: frozenset[str]) -> list[JsonObject]:
-        """Take out the pods that are not there any more, in this form; returns those that are new."""
-        old, kept = self._loaded, {}
-        new = []
-        for pod in pods:
-            loaded = old.pop(id(pod), None)
-            if loaded is None:
-                new.append(pod)
-            else:
-                kept[id(pod)] = loaded
-        self._loaded = kept
-        if gone:
-            lost = {number: loaded for number, loaded in kept.items() if loaded.node_name in gone}
-            new.extend(loaded.pod for loaded in lost.values() if loaded.pod is not None)
-            for number in lost:
-                del kept[number]
-            old.update(lost)
-        for loaded in old.values():
-            self.state.remove_pod(loaded.key)
-        return new
+    def _has(self, key: str, pod: JsonObject) -> bool:
+        loaded = self._loaded.get(key)
+        return loaded is not None and loaded.facts.pod is pod
 
-    def _load(self, pods: Sequence[JsonObject]) -> None:
-        """Put pods where they say they are, many that are alike at once."""
-        alike: dict[tuple[PodKind, bool], list[tuple[JsonObject, int, int]]] = {}
+    def _unload(self, pods: Mapping[str, PodChange | None], gone: Iterable[str]) -> list[tuple[str, PodChange]]:
+        """Take out the pods that are not there any more, or elsewhere; returns those that are new, in order."""
+        unplaced, self._unplaced = self._unplaced, {}
+        new = {**unplaced, **pods} if unplaced else pods
         row_of = self.state.node_names
-        for number, pod in enumerate(pods, self.state.reserve_numbers(len(pods))):
-            status = pod.get("status") or _EMPTY
-            row = row_of.get(pod["spec"].get("nodeName") or status.get("nominatedNodeName") or "")
-            if row is None or status.get("phase") in _FINISHED:
+        for name in gone:
+            for placed in self.state.pods_on(row_of[name]):
+                loaded = self._loaded.get(placed.key)
+                if loaded is not None:
+                    self._take_out(placed.key, loaded)
+                    if placed.key not in pods:
+                        self._unplaced[placed.key] = PodChange(loaded.place, loaded.facts.pod)
+        for key, change in pods.items():
+            loaded = self._loaded.get(key)
+            if loaded is not None and (change is None or not self._stays(loaded, change)):
+                self._take_out(key, loaded)
+        there = [(key, change) for key, change in new.items() if change is not None]
+        there.sort(key=lambda item: item[1].place)
+        return there
+
+    def _take_out(self, key: str, loaded: _Loaded) -> None:
+        self.state.remove_pod(key)
+        self.kinds.let_go(loaded.facts)
+        self._mark(loaded.placed.node_name)
+        del self._loaded[key]
+
+    def _stays(self, loaded: _Loaded, change: PodChange) -> bool:
+        """Whether a pod takes, in its new form, exactly what it took, where it took it."""
+        pod = change.pod
+        status = pod.get("status") or _EMPTY
+        if loaded.is_alone or _node_of(pod, status) != loaded.placed.node_name or status.get("phase") in _FINISHED:
+            return False
+        before = loaded.facts
+        facts = self.kinds.keep(pod, before)
+        loaded.facts, loaded.place = facts, change.place
+        return facts.kind is before.kind and facts.is_going == before.is_going and not self._is_resized(
+            pod, facts.kind, status)
+
+    def _load(self, pods: Sequence[tuple[str, PodChange]]) -> None:
+        """Put pods where they say they are, many that are alike at once."""
+        alike: dict[tuple[PodKind, bool], list[tuple[str, PodChange, PodFacts, int, int]]] = {}
+        row_of = self.state.node_names
+        for number, (key, change) in enumerate(pods, self.state.reserve_numbers(len(pods))):
+            pod = change.pod
+            loaded = self._loaded.get(key)
+            if loaded is not None:
+                # It is there already. As everybody whose state is news, it comes last among the pods of its node.
+                loaded.placed.pod, loaded.placed.number = pod, number
+                loaded.placed.labels = pod["metadata"].get("labels") or {}
+                self._mark(loaded.placed.node_name)
                 continue
-            facts = self.kinds.facts_of(pod)
+            status = pod.get("status") or _EMPTY
+            node_name = _node_of(pod, status)
+            row = row_of.get(node_name)
+            if row is None:
+                self._unplaced[key] = change
+                continue
+            if status.get("phase") in _FINISHED:
+                continue
+            facts = self.kinds.keep(pod)
+            self._mark(node_name)
             if facts.kind.has_own_claims or self._is_resized(pod, facts.kind, status):
-                self._load_alone(pod, row, number)
+                self._load_alone(key, change, facts, row, number)
             else:
-                alike.setdefault((facts.kind, facts.is_going), []).append((pod, row, number))
+                alike.setdefault((facts.kind, facts.is_going), []).append((key, change, facts, row, number))
         for members in alike.values():
-            objects, rows, numbers = zip(*members, strict=True)
-            keys = [pod_key(pod) for pod in objects]
+            keys, changes, known, rows, numbers = zip(*members, strict=True)
+            objects = [change.pod for change in changes]
             self.state.assume_pods(self.class_of(objects[0]), rows, objects, keys, numbers)
             placed = self.state.pods
-            self._loaded.update((id(pod), placed[key]) for pod, key in zip(objects, keys, strict=True))
+            for key, change, facts in zip(keys, changes, known, strict=True):
+                self._loaded[key] = _Loaded(change.place, placed[key], facts)
 
-    def _load_alone(self, pod: JsonObject, row: int, number: int) -> None:
-        placed = self._loaded[id(pod)] = self.state.pods[self.state.assume_pod(pod, row)]
+    def _load_alone(self, key: str, change: PodChange, facts: PodFacts, row: int, number: int) -> None:
+        placed = self.state.pods[self.state.assume_pod(change.pod, row)]
         placed.number = number
+        self._loaded[key] = _Loaded(change.place, placed, facts, is_alone=True)
 
     def _is_resized(self, pod: JsonObject, kind: PodKind, status: Mapping[str, Any]) -> bool:
         """Whether a pod takes something else than its spec says, because it is in the middle of a resize."""
@@ -149,6 +280,14 @@ class ClusterSnapshot:
                 self._resized.clear()
             found = self._resized[key] = requests_of(pod, use_status=True) != self.class_of(pod).requests
         return found
+
+    def set_surroundings(self, namespaces: tuple[JsonObject, ...], storage: tuple[JsonObject, ...]) -> None:
+        """Take these as all that is around the nodes; nothing is looked at if they are the same tuples as before."""
+        if namespaces is not self._set_around[0]:
+            self.set_namespaces(namespaces)
+        if storage is not self._set_around[1]:
+            self.set_storage(storage)
+        self._set_around = namespaces, storage
 
     def set_storage(self, objects: Iterable[JsonObject]) -> None:
         """Take these as all the objects that volume filters look at; only what changed costs anything."""
@@ -217,6 +356,7 @@ class ClusterSnapshot:
 
     def _order_changed(self) -> None:
         self._names = self._rows = self._index_of = None
+        self._is_order_as_set = False
 
     def __len__(self) -> int:
         return len(self._order)
@@ -255,6 +395,7 @@ class ClusterSnapshot:
             raise SnapshotError(f'node "{name}" is already in the snapshot', hint="Use replace_node to change it.")
         self._save_order()
         row = self._order[name] = self.state.add_node(info.node)
+        self._touched.add(name)
         self._order_changed()
         for pod in info.pods:
             self._put(pod, row)
@@ -267,12 +408,14 @@ class ClusterSnapshot:
             self.state.remove_pod(placed.key)
         self.state.remove_node(name)
         del self._order[name]
+        self._touched.add(name)
         self._order_changed()
 
     def replace_node(self, node: JsonObject) -> None:
         """Change a node; it keeps its place and its pods."""
         self.row(node["metadata"]["name"])
         self.state.update_node(node)
+        self._touched.add(node["metadata"]["name"])
 
     def _save_order(self) -> None:
         if self._saved_orders and self._saved_orders[-1] is None:
@@ -297,7 +440,9 @@ class ClusterSnapshot:
 
     def remove_pod(self, pod: JsonObject, node_name: str = "") -> None:
         """Take a pod away: from the named node, else from where it is bound to, else from wherever it is."""
-        self.state.remove_pod(self._find(pod, node_name).key)
+        found = self._find(pod, node_name)
+        self.state.remove_pod(found.key)
+        self._touched.add(found.node_name)
 
     def _put(self, pod: JsonObject, row: int) -> None:
         self.put_alike(self.class_of(pod), (row,), (pod,))
@@ -310,6 +455,7 @@ class ClusterSnapshot:
         Either all or none of them are on their way out.
         """
         self.state.assume_pods(cls, rows, pods, [self._new_key(pod) for pod in pods], numbers)
+        self._touched.update(map(self.state.name_of, rows))
 
     def _new_key(self, pod: JsonObject) -> str:
         """The pod's key, or a made up one: a pod of a node that is being drained is there twice."""
@@ -416,6 +562,11 @@ class ClusterSnapshot:
     def _check_forked(self, verb: str) -> None:
         if not self._saved_orders:
             raise SnapshotError(f"nothing to {verb}", hint="Call fork() first.")
+
+
+def _node_of(pod: JsonObject, status: Mapping[str, Any]) -> str:
+    """The node on which a pod takes room; empty if there is none."""
+    return pod["spec"].get("nodeName") or status.get("nominatedNodeName") or ""
 
 
 def _name_in_cluster(obj: JsonObject) -> str:

@@ -13,18 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo
 from holokube.cluster_autoscaler.groups import GroupView
+from holokube.cluster_autoscaler.node_facts import NodeFacts, NodeReadings
 from holokube.cluster_autoscaler.objects import (
     controller_of,
-    is_cordoned,
     is_daemon_set_pod,
     is_mirror,
     is_terminating,
     name_of,
-    readiness_of,
 )
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
-from holokube.cluster_autoscaler.taints import TaintConfig, is_to_be_deleted, sanitised_taints, taints_of
+from holokube.cluster_autoscaler.taints import TaintConfig, sanitised_taints, taints_of
 from holokube.kube.affinity import RequiredNodeAffinity
 from holokube.kube.daemons import with_daemon_tolerations
 from holokube.kube.sizing import sized_pod
@@ -71,6 +70,7 @@ class TemplateNodes:
         *,
         snapshot: ClusterSnapshot,
         group_of_node: Mapping[str, str],
+        readings: NodeReadings | None = None,
     ) -> dict[str, NodeInfo]:
         """The template of every group for which there is anything to go by, by the group's id.
 
@@ -78,16 +78,23 @@ class TemplateNodes:
         has one.
         """
         found: dict[str, NodeInfo] = {}
-        bad = []
+        bad: list[NodeFacts] = []
+        of = (readings if readings is not None else NodeReadings()).of
+        wanted = set(group_of_node.values())
         for node in nodes:
-            if is_good_model(node, now_s):
-                group_id = group_of_node.get(name_of(node))
-                if group_id is not None and group_id not in found:
-                    template = self._modelled_on(snapshot.node_info(name_of(node)), group_id, daemon_sets, taints)
-                    found[group_id] = template
-                    self._remembered[group_id] = _Remembered(template, now_s)
-            else:
-                bad.append(node)
+            if not wanted:
+                # Every group that has nodes has a model.
+                break
+            facts = of(node)
+            if not _is_good(facts, now_s):
+                bad.append(facts)
+                continue
+            group_id = group_of_node.get(facts.name)
+            if group_id in wanted:
+                template = self._modelled_on(snapshot.node_info(facts.name), group_id, daemon_sets, taints)
+                found[group_id] = template
+                self._remembered[group_id] = _Remembered(template, now_s)
+                wanted.discard(group_id)
         for group in groups:
             if group.id not in found:
                 fallback = self._recall(group.id, now_s) or self._from_provider(group, daemon_sets, taints)
@@ -95,10 +102,10 @@ class TemplateNodes:
                     found[group.id] = fallback
         known = {group.id for group in groups}
         self._remembered = {group_id: item for group_id, item in self._remembered.items() if group_id in known}
-        for node in bad:
-            group_id = group_of_node.get(name_of(node))
+        for facts in bad:
+            group_id = group_of_node.get(facts.name)
             if group_id is not None and group_id not in found:
-                found[group_id] = self._modelled_on(snapshot.node_info(name_of(node)), group_id, daemon_sets, taints)
+                found[group_id] = self._modelled_on(snapshot.node_info(facts.name), group_id, daemon_sets, taints)
         return found
 
     def _recall(self, group_id: str, now_s: float) -> NodeInfo | None:
@@ -151,14 +158,17 @@ class TemplateNodes:
         return NodeInfo(node, (*kept, *(_pod_like(pod, name_of(node), suffix) for pod in added)))
 
 
-def is_good_model(node: Mapping[str, Any], now_s: float) -> bool:
+def is_good_model(node: JsonObject, now_s: float) -> bool:
     """Whether new nodes of the group can be expected to look like this one."""
-    readiness = readiness_of(node)
+    return _is_good(NodeFacts(node), now_s)
+
+
+def _is_good(facts: NodeFacts, now_s: float) -> bool:
     return (
-        readiness.is_ready
-        and readiness.changed_s + STABLE_S < now_s
-        and not is_cordoned(node)
-        and not is_to_be_deleted(node)
+        facts.is_ready
+        and facts.readiness.changed_s + STABLE_S < now_s
+        and not facts.is_cordoned
+        and not facts.is_to_be_deleted
     )
 
 

@@ -28,7 +28,7 @@ class Recheck:
             controllers_of(observation) if drain else None,
         )
         self._pods: dict[str, list[JsonObject]] = {name: [] for name in names}
-        for pod in observation.pods:
+        for pod in observation.pods if observation.pods_on is None else observation.pods_on(names):
             on_node = self._pods.get(node_name_of(pod))
             if on_node is not None and not is_finished(pod) and not _is_expendable(pod, options):
                 on_node.append(pod)

@@ -193,10 +193,21 @@ class CloudProvider(Protocol):
         """The accelerators on offer."""
 
     def node_gpu_config(self, node: JsonObject) -> GpuConfig | None:
-        """The accelerators of a node; None if it has none."""
+        """The accelerators of a node; None if it has none. Nothing but the object is looked at."""
 
     async def refresh(self) -> None:
         """Called at the start of every turn, before anything else; an error ends the turn."""
 
     async def cleanup(self) -> None:
         """Called once when the autoscaler ends."""
+
+
+@runtime_checkable
+class ReadsNodes(Protocol):
+    """A provider that need not be asked about each node in each turn, since it has to ask nobody else."""
+
+    def group_id_of(self, node: JsonObject) -> str | None:
+        """The group of a node of the cluster, for which nothing but the object is looked at; None if it has none."""
+
+    def without_machine(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
+        """The names of those nodes whose machine is gone, or on its way out."""

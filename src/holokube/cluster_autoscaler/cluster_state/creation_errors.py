@@ -37,7 +37,7 @@ def by_code(instances: Iterable[Instance]) -> dict[ErrorCode, Failures]:
     """The failed ones; an instance counts as failed if it is being created and carries an error."""
     found: dict[ErrorCode, Failures] = {}
     for instance in instances:
-        if instance.state is not InstanceState.CREATING or instance.error is None:
+        if instance.error is None or instance.state is not InstanceState.CREATING:
             continue
         failures = found.setdefault(ErrorCode(instance.error.code, instance.error.error_class), Failures([], []))
         failures.instances.append(instance)

@@ -7,23 +7,28 @@ because of an update is returned as ``Consequences``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from holokube.cluster_autoscaler.cloud.provider import ErrorClass, GroupOptions, Instance, InstanceError
 from holokube.cluster_autoscaler.cluster_state.backoff import BackoffStatus, ExponentialBackoff
-from holokube.cluster_autoscaler.cluster_state.creation_errors import by_code, failed_ids
+from holokube.cluster_autoscaler.cluster_state.creation_errors import failed_ids
+from holokube.cluster_autoscaler.cluster_state.machine_reading import MachineReading
 from holokube.cluster_autoscaler.cluster_state.readiness import (
     FAKE_CREATE_ERROR,
+    FAKE_UNREGISTERED,
+    LookedAt,
+    Measured,
     Readiness,
     Unregistered,
     fake_node,
-    measure,
-    not_registered,
+    measure_nodes,
 )
 from holokube.cluster_autoscaler.cluster_state.requests import ScaleDownRequest, ScaleUpRequests
 from holokube.cluster_autoscaler.groups import GroupView
+from holokube.cluster_autoscaler.node_facts import NodeReadings
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.timeformat import format_duration
 from holokube.kube.types import JsonObject
@@ -114,8 +119,12 @@ class Upcoming(NamedTuple):
 class ClusterStateRegistry:
     """The memory of the loop about groups and machines."""
 
-    def __init__(self, options: AutoscalerOptions) -> None:
+    def __init__(self, options: AutoscalerOptions, readings: NodeReadings | None = None) -> None:
+        """``readings`` are for those who share what is read of nodes with others."""
         self._options = options
+        self._readings = readings if readings is not None else NodeReadings()
+        self._machines = MachineReading(self._readings)
+        self._measured: Measured | None = None
         self._backoff = ExponentialBackoff(
             initial_s=options.initial_node_group_backoff_duration_s,
             max_s=options.max_node_group_backoff_duration_s,
@@ -162,20 +171,17 @@ class ClusterStateRegistry:
     def not_registered(self, nodes: Sequence[JsonObject], groups: Sequence[GroupView],
                        now_s: float) -> list[Unregistered]:
         """The machines without a node, whose groups the provider has to be asked for before an update."""
-        return not_registered(nodes, {group.id: group.instances for group in groups}, now_s)
+        missing = self._machines.not_registered(nodes, {group.id: group.instances for group in groups})
+        return [Unregistered(fake_node(id_, FAKE_UNREGISTERED), now_s) for id_ in missing]
 
     def update(self, facts: ClusterFacts, now_s: float) -> Consequences:
         """Take over what the cluster and the provider look like now."""
         before, self._facts = self._instances, facts
         self._instances = {group.id: group.instances for group in facts.groups}
-        fresh = not_registered(facts.nodes, self._instances, now_s)
+        fresh = self.not_registered(facts.nodes, facts.groups, now_s)
         # A machine that was missing before has been missing since then.
         self._unregistered = {machine.id: self._unregistered.get(machine.id, machine) for machine in fresh}
-        self._by_group, self._total = measure(
-            facts.nodes, self._unregistered.values(), group_of_node=facts.group_of_node,
-            group_of_instance=facts.group_of_instance,
-            options={group.id: group.options for group in facts.groups}, deleted=facts.deleted, now_s=now_s,
-        )
+        self._measure(now_s)
         found = Consequences()
         targets = {group.id: group.target_size or 0 for group in facts.groups}
         # Requests are judged by the ranges, which in turn depend on the requests that are left.
@@ -185,6 +191,15 @@ class ClusterStateRegistry:
         self.recalculate(targets)
         self._find_incorrect_sizes(now_s)
         return found
+
+    def _measure(self, now_s: float) -> None:
+        facts = self._facts
+        looked_at = LookedAt(
+            facts.nodes, facts.group_of_node, {group.id: group.options for group in facts.groups}, facts.deleted)
+        known = self._measured.renewed(looked_at, now_s, self._readings) if self._measured is not None else None
+        self._measured = known if known is not None else measure_nodes(looked_at, now_s, self._readings)
+        self._by_group, self._total = self._measured.with_machines(
+            self._unregistered.values(), facts.group_of_instance, now_s)
 
     def recalculate(self, targets: Mapping[str, int]) -> None:
         """Work out the acceptable ranges anew, after targets or requests have changed."""
@@ -197,9 +212,9 @@ class ClusterStateRegistry:
         for up in self._scale_ups.all():
             known = ranges.get(up.group_id, nothing)
             ranges[up.group_id] = known._replace(min_nodes=known.min_nodes - up.increase)
-        for down in self._scale_downs:
-            known = ranges.get(down.group_id, nothing)
-            ranges[down.group_id] = known._replace(max_nodes=known.max_nodes + 1)
+        for group_id, count in Counter([down.group_id for down in self._scale_downs]).items():
+            known = ranges.get(group_id, nothing)
+            ranges[group_id] = known._replace(max_nodes=known.max_nodes + count)
         self._ranges = ranges
 
     def _settle_requests(self, found: Consequences, now_s: float) -> None:
@@ -224,8 +239,9 @@ class ClusterStateRegistry:
     def _judge_creation_errors(self, found: Consequences, before: Mapping[str, tuple[Instance, ...]],
                                now_s: float) -> None:
         for group in self._facts.groups:
-            seen = failed_ids(before.get(group.id, ()))
-            for code, failures in by_code(group.instances).items():
+            failed = self._machines.failures(group.id, group.instances)
+            seen = failed_ids(before.get(group.id, ())) if failed else frozenset()
+            for code, failures in failed.items():
                 unseen = sum(instance.id not in seen for instance in failures.instances)
                 if not unseen or not self.is_scaling_up(group.id):
                     continue
@@ -315,7 +331,8 @@ class ClusterStateRegistry:
             group_id: nodes for group_id, instances in self._instances.items()
             if (nodes := [
                 fake_node(instance.id, FAKE_CREATE_ERROR)
-                for failures in by_code(instances).values() for instance in failures.instances
+                for failures in self._machines.failures(group_id, instances).values()
+                for instance in failures.instances
             ])
         }
 

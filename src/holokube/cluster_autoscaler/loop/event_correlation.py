@@ -13,15 +13,13 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
-from holokube.runtime.event_correlator import CountingCorrelator, EventWrite, LruCache
+from holokube.runtime.event_correlator import CountingCorrelator, EventWrite, LruCache, Occurrence
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.metrics import Metrics
 
 COMPONENT = "cluster-autoscaler"
 QUIET_S = 300.0
 CACHE_ENTRIES = 8192
-
-_UNLIMITED = 1 << 30
 
 
 class AutoscalerCorrelator:
@@ -33,13 +31,16 @@ class AutoscalerCorrelator:
         self._status_map = status_map
         # The event that came has a name that nobody has used yet.
         self._inner = CountingCorrelator(
-            clock, new_name=lambda event: str(event["metadata"]["name"]), spam_burst=_UNLIMITED)
+            clock, new_name=lambda event: str(event["metadata"]["name"]), passes=self._is_news)
         self._said_s: LruCache[Hashable, float] = LruCache(CACHE_ENTRIES)
 
     def correlate(self, event: JsonObject) -> EventWrite | None:
+        """As ``consider``, for an event that was made already."""
+        return self.consider(Occurrence.of_core(event))
+
+    def consider(self, occurrence: Occurrence) -> EventWrite | None:
         """What to write for an event; None when nothing. What is not written has been counted all the same."""
-        write = self._inner.correlate(event)
-        return write if self._is_news(event) else None
+        return self._inner.consider(occurrence)
 
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         """The first write had to take another name."""
@@ -53,12 +54,11 @@ class AutoscalerCorrelator:
         """Nothing is ever owed."""
         return self._inner.due(final=final)
 
-    def _is_news(self, event: JsonObject) -> bool:
-        involved = event["involvedObject"]
-        key: Hashable = (event["reason"], involved["kind"], involved.get("namespace"), involved["name"],
-                         involved.get("uid"))
-        if involved["kind"] == "ConfigMap" and (involved.get("namespace"), involved["name"]) == self._status_map:
-            key = event["message"]
+    def _is_news(self, occurrence: Occurrence) -> bool:
+        kind, namespace, name, uid, _, _, _ = occurrence.reference
+        key: Hashable = (occurrence.reason, kind, namespace, name, uid)
+        if kind == "ConfigMap" and (namespace, name) == self._status_map:
+            key = occurrence.message
         now_s = self._clock.monotonic()
         said_s = self._said_s.get(key)
         if said_s is not None and now_s - said_s < QUIET_S:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.cluster_autoscaler.cloud.errors import CloudError, NotImplementedByProvider
-from holokube.cluster_autoscaler.cloud.provider import CloudProvider, NodeGroup
+from holokube.cluster_autoscaler.cloud.provider import CloudProvider, NodeGroup, ReadsNodes
 from holokube.cluster_autoscaler.groups import GroupView, read_group
 from holokube.cluster_autoscaler.loop.instances import InstanceCache
+from holokube.cluster_autoscaler.node_facts import NodeReadings, changed_places
 from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.taints import is_to_be_deleted
@@ -49,8 +50,62 @@ async def groups_of_nodes(provider: CloudProvider, nodes: Iterable[JsonObject]) 
     return found
 
 
-async def nodes_without_machine(provider: CloudProvider, nodes: Iterable[JsonObject]) -> frozenset[str]:
+class NodeOwners:
+    """The groups of the nodes of the cluster: the same answer as long as it is, and nobody is asked without need."""
+
+    def __init__(self, provider: CloudProvider, readings: NodeReadings) -> None:
+        self._provider = provider
+        self._readings = readings
+        self._nodes: Sequence[JsonObject] = ()
+        self._known: Mapping[str, str] = {}
+
+    async def of(self, nodes: Sequence[JsonObject]) -> Mapping[str, str]:
+        """The id of the group of each node that has one."""
+        found: Mapping[str, str] | None = None
+        if isinstance(self._provider, ReadsNodes):
+            if nodes is self._nodes:
+                return self._known
+            if self._are_as_before(self._provider, nodes):
+                self._nodes = nodes
+                return self._known
+            found = self._read(self._provider, nodes)
+        self._nodes = () if found is None else nodes
+        if found is None:
+            found = await groups_of_nodes(self._provider, nodes)
+        if found != self._known:
+            self._known = found
+        return self._known
+
+    def _are_as_before(self, provider: ReadsNodes, nodes: Sequence[JsonObject]) -> bool:
+        """Whether the nodes are the same, and those of them that have changed are of the groups they were of."""
+        places = changed_places(self._nodes, nodes) if self._nodes else None
+        if places is None:
+            return False
+        found = self._read(provider, [nodes[place] for place in places])
+        if found is None:
+            return False
+        return all(
+            found.get(name) == self._known.get(name) for name in (name_of(nodes[place]) for place in places))
+
+    def _read(self, provider: ReadsNodes, nodes: Sequence[JsonObject]) -> dict[str, str] | None:
+        """The groups by the objects alone; None if there is one that stands for something else."""
+        found: dict[str, str] = {}
+        of = self._readings.of
+        for node in nodes:
+            facts = of(node)
+            if facts.is_invented:
+                return None
+            if facts.group_id is None:
+                facts.group_id = provider.group_id_of(node) or ""
+            if facts.group_id:
+                found[facts.name] = facts.group_id
+        return found
+
+
+async def nodes_without_machine(provider: CloudProvider, nodes: Sequence[JsonObject]) -> frozenset[str]:
     """Names of nodes whose machine is gone. A provider that cannot tell is taken to have begun what we asked for."""
+    if isinstance(provider, ReadsNodes):
+        return provider.without_machine(nodes)
     gone = set()
     for node in nodes:
         try:

@@ -25,6 +25,7 @@ class InstanceCache:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[str, tuple[Instance, ...]] = {}
+        self._last: dict[str, tuple[Instance, ...]] = {}
         self._refreshed_s: float | None = None
 
     def forget(self, group_id: str) -> None:
@@ -40,14 +41,20 @@ class InstanceCache:
             await self._refresh(groups)
         for group in groups:
             if group.id not in self._known:
-                self._known[group.id] = tuple(await group.nodes())
-        return {group.id: self._known[group.id] for group in groups}
+                self._known[group.id] = await self._ask(group)
+        self._last = {group.id: self._known[group.id] for group in groups}
+        return self._last
+
+    async def _ask(self, group: NodeGroup) -> tuple[Instance, ...]:
+        """The machines of a group; the same object as before where nothing has changed, for those who remember."""
+        found, last = tuple(await group.nodes()), self._last.get(group.id)
+        return last if last is not None and last == found else found
 
     async def _refresh(self, groups: list[NodeGroup]) -> None:
         ids = {group.id for group in groups}
         self._known = {group_id: known for group_id, known in self._known.items() if group_id in ids}
         for group in groups:
             try:
-                self._known[group.id] = tuple(await group.nodes())
+                self._known[group.id] = await self._ask(group)
             except CloudError as error:
                 _log.warning("The machines of a group cannot be listed", group=group.id, error=error.message)

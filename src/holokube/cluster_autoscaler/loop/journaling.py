@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from operator import is_
 from typing import Any
 
 from holokube.cluster_autoscaler.loop.report import ScaleUpReport, TurnReport
@@ -18,10 +20,15 @@ class JournalKeeper:
         self._journal = journal
         self._known: dict[tuple[str, str], str] = {}
         self._seen: set[tuple[str, str]] = set()
+        """What this turn has decided upon besides nodes that stay."""
+        self._seen_before: set[tuple[str, str]] = set()
+        self._stays: dict[str, Unremovable] = {}
+        """The nodes that stayed in the turn before."""
+        self._listed: Sequence[Unremovable] = ()
 
     def keep(self, report: TurnReport) -> None:
         """Write down a turn."""
-        self._seen = set()
+        self._seen_before, self._seen = self._seen, set()
         now_s = report.now_s
         if report.stopped or report.error is not None:
             why = [report.stopped] if report.stopped else []
@@ -36,8 +43,11 @@ class JournalKeeper:
             self._note(now_s, "group", group_id, "target lowered", ["fewer machines came than were asked for"],
                        delta=delta)
         self._keep_scale_up(now_s, report.scale_up)
-        self._keep_scale_down(now_s, report)
-        self._known = {key: known for key, known in self._known.items() if key in self._seen}
+        staying = self._keep_scale_down(now_s, report)
+        # What was not decided again is forgotten.
+        for key in self._seen_before - self._seen:
+            if key[0] != "node" or key[1] not in staying:
+                self._known.pop(key, None)
 
     def _keep_scale_up(self, now_s: float, up: ScaleUpReport) -> None:
         for plan in up.plans:
@@ -70,7 +80,8 @@ class JournalKeeper:
             self._note(now_s, "scale-up", "cluster", f"chose {plan.best.group_id}", plan.caps,
                        options={option.group_id: option.node_count for option in plan.report.options})
 
-    def _keep_scale_down(self, now_s: float, report: TurnReport) -> None:
+    def _keep_scale_down(self, now_s: float, report: TurnReport) -> Collection[str]:
+        """Write down what becomes of nodes; the names of those that stay."""
         down = report.scale_down
         if down.cooldown:
             self._note(now_s, "scale-down", "cluster", "in cooldown", [down.cooldown])
@@ -80,18 +91,42 @@ class JournalKeeper:
         for name, result in down.results.items():
             if result.error is not None:
                 self._note(now_s, "node", name, "removal failed", [str(result.error)], outcome=result.outcome.name)
-        for stays in down.unremovable:
-            self._note(now_s, "node", stays.name, f"stays: {stays.reason}", _why(stays))
-        staying = {stays.name for stays in down.unremovable} | {name_of(gone.node) for gone in down.deleting}
+        staying = self._keep_staying(now_s, down.unremovable)
+        leaving = {name_of(one.node) for one in down.deleting}
         for entry in down.unneeded:
-            if name_of(entry.node) not in staying:
-                self._note(now_s, "node", name_of(entry.node), "unneeded", [], since=entry.since_s)
+            name = name_of(entry.node)
+            if name not in staying and name not in leaving:
+                self._note(now_s, "node", name, "unneeded", [], since=entry.since_s)
+        return staying
+
+    def _keep_staying(self, now_s: float, stays: Sequence[Unremovable]) -> Collection[str]:
+        """The nodes that stay; their names. Nearly all are the same objects as in the turn before."""
+        decided = {subject for kind, subject in self._seen if kind == "node"}
+        before, self._listed = self._listed, stays
+        if len(before) == len(stays) and decided.isdisjoint(self._stays):
+            news = [i for i, is_same in enumerate(map(is_, stays, before)) if not is_same]
+            if all(stays[i].name == before[i].name for i in news):
+                for i in news:
+                    one = self._stays[stays[i].name] = stays[i]
+                    self._decide(now_s, "node", one.name, f"stays: {one.reason}", _why(one))
+                return self._stays.keys()
+        known, self._stays = self._stays, {one.node["metadata"]["name"]: one for one in stays}
+        for name, one in self._stays.items():
+            if known.get(name) is not one or name in decided:
+                self._decide(now_s, "node", name, f"stays: {one.reason}", _why(one))
+        for name in known.keys() - self._stays.keys() - decided:
+            self._known.pop(("node", name), None)
+        return self._stays.keys()
 
     def _note(self, now_s: float, kind: str, subject: str, decision: str, reasons: list[str] | tuple[str, ...],
               **facts: Any) -> None:
-        # Reasons tell of seconds that have passed and pods that have come and gone: that is no new decision.
+        self._seen.add((kind, subject))
+        self._decide(now_s, kind, subject, decision, reasons, **facts)
+
+    def _decide(self, now_s: float, kind: str, subject: str, decision: str, reasons: list[str] | tuple[str, ...],
+                **facts: Any) -> None:
         key = (kind, subject)
-        self._seen.add(key)
+        # Reasons tell of seconds that have passed and pods that have come and gone: that is no new decision.
         if self._known.get(key) != decision or kind == "scale-up":
             self._known[key] = decision
             self._journal.note(now_s, kind, subject, decision, reasons, **facts)

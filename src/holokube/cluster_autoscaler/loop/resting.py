@@ -23,6 +23,7 @@ from holokube.cluster_autoscaler.loop.firm_use import FirmUse
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_down.cooldown import LastActivity
+from holokube.cluster_autoscaler.scale_down.report import Unremovable
 from holokube.cluster_autoscaler.scale_up.result import ScaleUpResult
 from holokube.kube.types import JsonObject
 
@@ -52,6 +53,7 @@ class Rest:
         self._options = options
         self._until_s = -math.inf
         self._thoughts: Thoughts = ()
+        self._stayed: Sequence[Unremovable] = ()
         self._machines: object = None
         self._nodes_changed = self._others_changed = False
         self._use = FirmUse(wants_unseen=bool(options.bypassed_scheduler_names))
@@ -100,7 +102,8 @@ class Rest:
         is in a state that may not last.
         """
         before, self._thoughts = self._thoughts, _thoughts(report)
-        rests = is_quiet and _did_nothing(report) and before == self._thoughts
+        stayed, self._stayed = self._stayed, report.scale_down.unremovable
+        rests = is_quiet and _did_nothing(report) and before == self._thoughts and _are_alike(stayed, self._stayed)
         self._until_s = min(self._next_s(report, last), recheck_at_s) if rests else -math.inf
         if rests:
             self._simulates = bool(report.scale_down.unneeded or report.pending or report.upcoming)
@@ -125,9 +128,16 @@ def _thoughts(report: TurnReport) -> Thoughts:
     down = report.scale_down
     return (
         tuple(entry.node["metadata"]["name"] for entry in down.unneeded),
-        tuple((stays.name, stays.reason) for stays in down.unremovable),
         bool(down.cooldown), down.result, tuple(report.upcoming.items()), report.pending,
     )  # fmt: skip
+
+
+def _are_alike(these: Sequence[Unremovable], those: Sequence[Unremovable]) -> bool:
+    """Whether the same nodes stayed for the same reasons."""
+    return len(these) == len(those) and all(
+        this is that or (this.reason is that.reason and this.name == that.name)
+        for this, that in zip(these, those, strict=True)
+    )
 
 
 def _did_nothing(report: TurnReport) -> bool:

@@ -6,7 +6,6 @@ go by the time at which it happens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holokube.base.clock import Clock
@@ -29,6 +28,7 @@ from holokube.cluster_autoscaler.loop.books import Books
 from holokube.cluster_autoscaler.loop.eventing import KeepingRecorder, tell_pods
 from holokube.cluster_autoscaler.loop.group_reading import (
     Groups,
+    NodeOwners,
     groups_of_nodes,
     nodes_without_machine,
     read_groups,
@@ -38,22 +38,18 @@ from holokube.cluster_autoscaler.loop.instances import InstanceCache
 from holokube.cluster_autoscaler.loop.journaling import JournalKeeper
 from holokube.cluster_autoscaler.loop.machine_care import MachineCare
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
+from holokube.cluster_autoscaler.loop.node_book import NodeBook, NodeList
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.loop.scale_down_turn import ScaleDownTurn
 from holokube.cluster_autoscaler.loop.scale_up_executor import ScaleUpExecutor
 from holokube.cluster_autoscaler.loop.scale_up_turn import ScaleUpTurn, TurnFacts, with_fresh_targets
 from holokube.cluster_autoscaler.loop.sources import Sources
 from holokube.cluster_autoscaler.loop.status_map import StatusMap
-from holokube.cluster_autoscaler.objects import (
-    cores_and_memory,
-    is_ready_and_schedulable,
-    name_of,
-    without_unready_gpus,
-)
+from holokube.cluster_autoscaler.node_facts import NodeReadings
+from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.observation import Observation
 from holokube.cluster_autoscaler.options import AutoscalerOptions
-from holokube.cluster_autoscaler.pods.classification import PodLists, split_pods
-from holokube.cluster_autoscaler.pods.filters import without_expendable
+from holokube.cluster_autoscaler.pods.book import PodBook, TurnPods
 from holokube.cluster_autoscaler.pods.gate import Gate, scale_up_gate
 from holokube.cluster_autoscaler.pods.processing import PodProcessor, ProcessedPods
 from holokube.cluster_autoscaler.scale_down.cooldown import LastActivity
@@ -62,13 +58,7 @@ from holokube.cluster_autoscaler.scale_down.planner import ScaleDownPlanner
 from holokube.cluster_autoscaler.scale_up.result import ScaleUpResult
 from holokube.cluster_autoscaler.scale_up.verdicts import verdicts_of_nodes_total
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
-from holokube.cluster_autoscaler.taints import (
-    TO_BE_DELETED,
-    TaintConfig,
-    count_taints,
-    taint_time_s,
-    without_starting_nodes,
-)
+from holokube.cluster_autoscaler.taints import TaintConfig
 from holokube.cluster_autoscaler.templates import TemplateNodes, upcoming_copy
 from holokube.kube.errors import ApiError
 from holokube.kube.types import JsonObject
@@ -88,8 +78,9 @@ class _Seen:
     """What the first half of a turn has found out."""
 
     facts: TurnFacts
-    ready: Sequence[JsonObject]
-    pods: PodLists
+    ready: int
+    """How many nodes are ready, and not cordoned."""
+    pods: TurnPods
     deletions: Deletions
     """As they were before the provider was refreshed."""
 
@@ -122,14 +113,19 @@ class RunOnce:
         self.snapshot = ClusterSnapshot(size_daemons=options.size_daemons)
         self._template_nodes = TemplateNodes(options)
         self._processor = PodProcessor()
-        self.registry = ClusterStateRegistry(options)
+        readings = self._readings = NodeReadings()
+        self._nodes = NodeBook(readings, self._taints, provider.gpu_label)
+        self._owners = NodeOwners(provider, readings)
+        self._pods = PodBook(options, sources.place)
+        self._unwatch = sources.pods.add_handler(self._pods.on_pod)
+        self.registry = ClusterStateRegistry(options, readings)
         self._instances = InstanceCache(clock)
         self.planner = ScaleDownPlanner(options, clock.monotonic)
         self._books = Books(self.registry, self.metrics, provider, self.planner.local_delays)
         self._last = LastActivity()
         self.actuator = Actuator(
             clock, client, provider, options, self._recorder, self.status.event, NodeDeletionTracker(clock),
-            lambda: sources.observe(clock.time()), self._books)
+            lambda: replace(sources.look(clock.time()), pods_on=self._pods.pods_on), self._books)
         self._care = MachineCare(self.registry, self._instances, options, self.status.event, self.metrics)
         self._up = ScaleUpTurn(
             clock, provider, options, rng=rng, registry=self.registry,
@@ -190,7 +186,10 @@ class RunOnce:
 
     async def stop(self) -> None:
         """Give back the nodes that are being removed, as far as that is still possible."""
-        await self.actuator.stop()
+        try:
+            await self.actuator.stop()
+        finally:
+            self._unwatch()
 
     async def _turn(self, report: TurnReport) -> None:
         if self._is_first:
@@ -221,26 +220,24 @@ class RunOnce:
     async def _look(self, report: TurnReport) -> _Seen | None:
         """See what there is; None if there is nothing to work on."""
         now_s = report.now_s
-        observation = self._sources.observe(now_s)
-        self.metrics.taints(count_taints(observation.nodes, self._taints))
-        ready: Sequence[JsonObject] = [node for node in observation.nodes if is_ready_and_schedulable(node)]
-        nodes, ready = without_unready_gpus(observation.nodes, ready, self._provider.gpu_label)
-        nodes, ready = without_starting_nodes(nodes, ready, self._taints)
-        if not self._options.scale_up_from_zero and not ready:
-            await self._stop_on_empty_cluster(report, has_nodes=bool(nodes))
+        observation = self._sources.look(now_s)
+        listed = self._nodes.look(observation.nodes)
+        self.metrics.taints(listed.taints)
+        if not self._options.scale_up_from_zero and not listed.ready:
+            await self._stop_on_empty_cluster(report, has_nodes=bool(listed.nodes))
             return None
-        pods = split_pods(observation.pods, self._options)
-        self._measure_resources(nodes, now_s)
+        pods = self._pods.take()
+        self._measure_resources(listed, now_s)
         deletions = self._down.deletions()
         with self.metrics.timed("cloudProviderRefresh"):
             await self._refresh()
         groups = await self._read_groups()
         observation = replace(
-            observation, nodes=tuple(nodes), group_of_node=await groups_of_nodes(self._provider, nodes),
+            observation, nodes=listed.nodes, group_of_node=await self._owners.of(listed.nodes),
             config_maps=await self._sources.config_maps())
-        facts = self._fill_snapshot(observation, pods, groups)
+        facts = self._fill_snapshot(observation, pods, groups, [one.node for one in listed.candidates])
         await self._update_registry(facts)
-        return _Seen(facts, ready, pods, deletions)
+        return _Seen(facts, listed.ready, pods, deletions)
 
     async def _stop_on_empty_cluster(self, report: TurnReport, *, has_nodes: bool) -> None:
         report.stopped = "Cluster has no ready nodes." if has_nodes else "Cluster has no nodes."
@@ -252,9 +249,13 @@ class RunOnce:
         if not has_nodes or report.now_s > self._started_s + NOT_READY_AFTER_START_S:
             self.status.event(WARNING, "ClusterUnhealthy", report.stopped)
 
-    def _measure_resources(self, nodes: Sequence[JsonObject], now_s: float) -> None:
-        staying = [cores_and_memory(node) for node in nodes if not _is_being_deleted(node, now_s)]
-        self.metrics.resources(sum(cores for cores, _ in staying), sum(memory for _, memory in staying))
+    def _measure_resources(self, listed: NodeList, now_s: float) -> None:
+        cores, memory_bytes = listed.cores_and_memory
+        for facts in listed.marked:
+            if facts.marked_s is not None and now_s - facts.marked_s < DELETION_TIME_S:
+                its_cores, its_memory_bytes = facts.cores_and_memory
+                cores, memory_bytes = cores - its_cores, memory_bytes - its_memory_bytes
+        self.metrics.resources(cores, memory_bytes)
 
     async def _refresh(self) -> None:
         try:
@@ -284,16 +285,17 @@ class RunOnce:
         self._books.gpus = {view.id: view.gpu for view in groups.views}
         return groups
 
-    def _fill_snapshot(self, observation: Observation, pods: PodLists, groups: Groups) -> TurnFacts:
+    def _fill_snapshot(
+        self, observation: Observation, pods: TurnPods, groups: Groups, candidates: list[JsonObject]
+    ) -> TurnFacts:
         snapshot = self.snapshot
-        staying = without_expendable(pods.allocated, self._options.expendable_pods_priority_cutoff)
-        snapshot.set_cluster_state(observation.nodes, staying)
-        snapshot.set_namespaces(observation.namespaces)
-        snapshot.set_storage(observation.storage)
+        snapshot.update(observation.nodes, pods.changed)
+        self._pods.settled()
+        snapshot.set_surroundings(observation.namespaces, observation.storage)
         templates = self._template_nodes.compute(
             groups.views, observation.nodes, observation.daemon_sets, self._taints, observation.now_s,
-            snapshot=snapshot, group_of_node=observation.group_of_node)
-        return TurnFacts(observation, snapshot, groups.views, groups.owners, templates)
+            snapshot=snapshot, group_of_node=observation.group_of_node, readings=self._readings)
+        return TurnFacts(observation, snapshot, groups.views, groups.owners, templates, candidates)
 
     async def _update_registry(self, facts: TurnFacts) -> None:
         observation, now_s = facts.observation, facts.observation.now_s
@@ -363,8 +365,11 @@ class RunOnce:
         for name in starting:
             if facts.snapshot.has_node(name):
                 facts.snapshot.remove_node(name)
-        nodes = tuple(node for node in facts.observation.nodes if name_of(node) not in starting)
-        return replace(facts, observation=replace(facts.observation, nodes=nodes))
+        if not starting:
+            return facts
+        nodes = tuple([node for node in facts.observation.nodes if name_of(node) not in starting])
+        candidates = [node for node in facts.candidates if name_of(node) not in starting]
+        return replace(facts, observation=replace(facts.observation, nodes=nodes), candidates=candidates)
 
     def _process_pods(self, seen: _Seen, report: TurnReport) -> ProcessedPods:
         pods = seen.pods
@@ -380,7 +385,7 @@ class RunOnce:
     async def _scale_up(self, facts: TurnFacts, seen: _Seen, processed: ProcessedPods, report: TurnReport) -> bool:
         """Scale up if there is need; whether nothing may be removed because pods are too young to be helped."""
         up, pods = report.scale_up, processed.to_help
-        gate = scale_up_gate(pods, len(seen.ready), self._options, report.now_s, self.snapshot.kinds)
+        gate = scale_up_gate(pods, seen.ready, self._options, report.now_s, self.snapshot.kinds)
         if gate is Gate.OPEN:
             report.scale_up = await self._up.run(facts, pods)
             if report.scale_up.increases:
@@ -422,11 +427,3 @@ class RunOnce:
                 self.metrics.group_health(
                     view.id, is_healthy=self.registry.is_group_healthy(view.id),
                     backoff=backoff.error.code if backoff is not None else None)
-
-
-def _is_being_deleted(node: JsonObject, now_s: float) -> bool:
-    try:
-        marked_s = taint_time_s(node, TO_BE_DELETED)
-    except ValueError:
-        return False
-    return marked_s is not None and now_s - marked_s < DELETION_TIME_S

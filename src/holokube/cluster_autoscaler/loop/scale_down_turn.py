@@ -24,7 +24,9 @@ from holokube.cluster_autoscaler.scale_down.input import Deletions, ScaleDownInp
 from holokube.cluster_autoscaler.scale_down.planner import ScaleDownPlanner
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import Removals, Utilization
+from holokube.cluster_autoscaler.taints import DELETION_CANDIDATE, has_taint
 from holokube.kube.resources import CPU, MEMORY
+from holokube.kube.types import JsonObject
 
 
 class ScaleDownTurn:
@@ -99,7 +101,7 @@ class ScaleDownTurn:
             empty, drain, facts.snapshot.pods_on, _describer(report.utilization.get))
         report.result, report.deleting = start.result, start.nodes
         unremovable = self._planner.unremovable()
-        self._metrics.unremovable(Counter(str(stays.reason) for stays in unremovable))
+        self._metrics.unremovable(Counter([stays.reason for stays in unremovable]))
         self._count_limits(removals)
         if self._latency is not None:
             self._latency.update(report.unneeded, [name_of(gone.node) for gone in start.nodes], now_s)
@@ -123,14 +125,19 @@ class ScaleDownTurn:
         """Ask schedulers to keep pods away from unneeded nodes; only nodes of our groups are touched."""
         if not self._options.max_bulk_soft_taint_count:
             return
-        unneeded = {name_of(entry.node) for entry in self._planner.unneeded()}
-        ours = [node for node in facts.observation.nodes if name_of(node) in facts.observation.group_of_node]
-        await update_soft_taints(
-            self._clock, self._actuator.taints,
-            [node for node in ours if name_of(node) in unneeded],
-            [node for node in ours if name_of(node) not in unneeded],
-            calls_max=self._options.max_bulk_soft_taint_count, time_max_s=self._options.max_bulk_soft_taint_time_s,
-        )
+        unneeded = {name_of(entry.node): entry.node for entry in self._planner.unneeded()}
+        ours = facts.observation.group_of_node
+        unmarked: list[JsonObject] = []
+        if not all(has_taint(node, DELETION_CANDIDATE) for node in unneeded.values()):
+            unmarked = [
+                node for node in facts.observation.nodes if (name := name_of(node)) in unneeded and name in ours]
+        # Only nodes that carry a mark can lose it.
+        marked = [node for node in facts.candidates if (name := name_of(node)) not in unneeded and name in ours]
+        if unmarked or marked:
+            await update_soft_taints(
+                self._clock, self._actuator.taints, unmarked, marked,
+                calls_max=self._options.max_bulk_soft_taint_count, time_max_s=self._options.max_bulk_soft_taint_time_s,
+            )
 
 
 def _describer(utilization: Callable[[str], Utilization | None]) -> Callable[[str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -44,6 +45,8 @@ class TurnFacts:
     owners: Mapping[str, NodeGroup]
     """The provider's groups by id, to be asked."""
     templates: Mapping[str, NodeInfo]
+    candidates: Sequence[JsonObject] = ()
+    """Those of the nodes that carry the mark of an unneeded node."""
 
     @property
     def existing(self) -> list[str]:
@@ -60,6 +63,8 @@ async def with_fresh_targets(facts: TurnFacts) -> TurnFacts:
         except HolokubeError:
             target = None
         fresh.append(view if target == view.target_size else replace(view, target_size=target))
+    if all(map(is_, fresh, facts.groups)):
+        return facts
     return replace(facts, groups=fresh)
 
 

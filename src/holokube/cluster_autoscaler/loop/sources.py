@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.client.client import Client
-from holokube.client.informer import Informer
+from holokube.client.informer import EventType, Informer
 from holokube.client.resources import (
     CONFIG_MAPS,
     CSI_DRIVERS,
@@ -27,7 +29,7 @@ from holokube.client.resources import (
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
 )
-from holokube.cluster_autoscaler.observation import Observation
+from holokube.cluster_autoscaler.observation import ControllerKey, Observation
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
@@ -42,6 +44,52 @@ _CONTROLLERS = (REPLICATION_CONTROLLERS, REPLICA_SETS, JOBS, STATEFUL_SETS)
 _log = get_logger("holokube.cluster_autoscaler.loop")
 
 
+class _Listing:
+    """The objects of informers as a tuple, which is the same one as long as nothing changes."""
+
+    def __init__(self, *informers: Informer) -> None:
+        self._informers = informers
+        self._listed: tuple[JsonObject, ...] | None = None
+        for informer in informers:
+            informer.add_handler(self._on_change)
+
+    def _on_change(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if old is not new:
+            self._listed = None
+
+    def all(self, place: Callable[[JsonObject], int] | None = None) -> tuple[JsonObject, ...]:
+        """The objects; ``place`` puts them in another order than that in which they were first seen."""
+        if self._listed is None:
+            found = [one for informer in self._informers for one in informer.lister.list()]
+            self._listed = tuple(found if place is None else sorted(found, key=place))
+        return self._listed
+
+
+class _Controllers:
+    """Controllers by kind and name. What was handed out does not change any more."""
+
+    def __init__(self, informers: Sequence[Informer]) -> None:
+        self._known: dict[ControllerKey, JsonObject] = {}
+        self._is_shared = False
+        for informer in informers:
+            informer.add_handler(partial(self._on_change, informer.resource.kind))
+
+    def _on_change(self, kind: str, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
+        if self._is_shared:
+            self._known, self._is_shared = dict(self._known), False
+        key = kind, obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+        if new is None:
+            self._known.pop(key, None)
+        else:
+            self._known[key] = new
+
+    def all(self) -> Mapping[ControllerKey, JsonObject]:
+        self._is_shared = True
+        return self._known
+
+
 class Sources:
     """The informers; make it before the informers are started."""
 
@@ -52,36 +100,41 @@ class Sources:
         self._informers = informers
         self.nodes: Informer = informers.get(NODES)
         self.pods: Informer = informers.get(PODS)
-        self._daemon_sets = informers.get(DAEMON_SETS)
-        self._pdbs = informers.get(POD_DISRUPTION_BUDGETS)
-        self._namespaces = informers.get(NAMESPACES)
-        self._controllers = [informers.get(resource) for resource in _CONTROLLERS]
-        self._storage = [informers.get(resource) for resource in _STORAGE]
+        others = [informers.get(resource) for resource in (DAEMON_SETS, POD_DISRUPTION_BUDGETS, NAMESPACES)]
+        controllers = [informers.get(resource) for resource in _CONTROLLERS]
+        storage = [informers.get(resource) for resource in _STORAGE]
+        self.others = [*others, *controllers, *storage]
+        """All but those of nodes and pods."""
+        self._nodes_listed = _Listing(self.nodes)
+        self._daemon_sets, self._pdbs, self._namespaces = map(_Listing, others)
+        self._controllers = _Controllers(controllers)
+        self._storage = _Listing(*storage)
 
     @property
-    def others(self) -> list[Informer]:
-        """All but those of nodes and pods."""
-        return [self._daemon_sets, self._pdbs, self._namespaces, *self._controllers, *self._storage]
+    def place(self) -> Callable[[JsonObject], int] | None:
+        """Puts nodes and pods in an order of its own; None for that in which they were first seen."""
+        return None
 
     async def synced(self) -> None:
         """Waits until everything was listed once."""
         await self._informers.synced()
 
-    def observe(self, now_s: float) -> Observation:
-        """The cluster as the informers know it at this moment."""
+    def look(self, now_s: float) -> Observation:
+        """The cluster but for its pods, as the informers know it at this moment; costs what has changed."""
         return Observation(
             now_s=now_s,
-            nodes=tuple(self.nodes.lister.list()),
-            pods=tuple(self.pods.lister.list()),
-            daemon_sets=tuple(self._daemon_sets.lister.list()),
-            pdbs=tuple(self._pdbs.lister.list()),
-            controllers={
-                (informer.resource.kind, found["metadata"].get("namespace") or "", found["metadata"]["name"]): found
-                for informer in self._controllers for found in informer.lister.list()
-            },
-            namespaces=tuple(self._namespaces.lister.list()),
-            storage=tuple(found for informer in self._storage for found in informer.lister.list()),
+            nodes=self._nodes_listed.all(self.place),
+            daemon_sets=self._daemon_sets.all(),
+            pdbs=self._pdbs.all(),
+            controllers=self._controllers.all(),
+            namespaces=self._namespaces.all(),
+            storage=self._storage.all(),
         )
+
+    def observe(self, now_s: float) -> Observation:
+        """The whole cluster."""
+        pods = self.pods.lister.list()
+        return replace(self.look(now_s), pods=tuple(pods if self.place is None else sorted(pods, key=self.place)))
 
     async def config_maps(self) -> Mapping[str, JsonObject]:
         """The settings of expanders, which are read anew each time they are needed."""

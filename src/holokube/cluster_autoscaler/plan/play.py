@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from holokube.base.clock import VirtualClock
@@ -14,10 +14,10 @@ from holokube.client.client import Client
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.loop.run_once import RunOnce
 from holokube.cluster_autoscaler.loop.sources import Sources
-from holokube.cluster_autoscaler.observation import Observation
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.plan.copy import ClusterCopy, cluster_copy
 from holokube.cluster_autoscaler.plan.provider import PlanProvider
+from holokube.cluster_autoscaler.pods.book import PodChange
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
@@ -58,15 +58,12 @@ class _FileOrder(Sources):
         super().__init__(client, informers, options)
         self._places = {_identity(obj): place for place, obj in enumerate(objects)}
 
-    def observe(self, now_s: float) -> Observation:
-        observed = super().observe(now_s)
-        last = len(self._places)
+    def _place_of(self, obj: JsonObject) -> int:
+        return self._places.get(_identity(obj), len(self._places))
 
-        def place(obj: JsonObject) -> int:
-            return self._places.get(_identity(obj), last)
-
-        return replace(
-            observed, nodes=tuple(sorted(observed.nodes, key=place)), pods=tuple(sorted(observed.pods, key=place)))
+    @property
+    def place(self) -> Callable[[JsonObject], int] | None:
+        return self._place_of
 
 
 class _MapOrder(ClusterSnapshot):
@@ -76,10 +73,10 @@ class _MapOrder(ClusterSnapshot):
         super().__init__(size_daemons=size_daemons)
         self._rng = rng
 
-    def set_cluster_state(self, nodes: Iterable[JsonObject], pods: Iterable[JsonObject]) -> None:
+    def update(self, nodes: Sequence[JsonObject], pods: Mapping[str, PodChange | None]) -> None:
         shuffled = list(nodes)
         self._rng.shuffle(shuffled)
-        super().set_cluster_state(shuffled, pods)
+        super().update(tuple(shuffled), pods)
 
 
 def _identity(obj: JsonObject) -> tuple[str, str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any
 
 from holokube.cluster_autoscaler.objects import is_finished, name_of, node_name_of, pod_key
@@ -209,8 +210,8 @@ def _price(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = [row for row in nodes if row["pricePerHour"] is not None]
     if not known:
         return {}
-    before = sum(row["pricePerHour"] for row in known if row["verdict"] != "comes")
-    after = sum(row["pricePerHour"] for row in known if row["verdict"] != "goes")
+    before = fsum(row["pricePerHour"] for row in known if row["verdict"] != "comes")
+    after = fsum(row["pricePerHour"] for row in known if row["verdict"] != "goes")
     return {"price": {
         "perHourBefore": round(before, 6), "perHourAfter": round(after, 6),
         "perMonthBefore": round(before * HOURS_PER_MONTH, 2), "perMonthAfter": round(after * HOURS_PER_MONTH, 2),

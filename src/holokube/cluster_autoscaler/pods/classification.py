@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Final
 
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
 
 _EMPTY: Final[Mapping[str, Any]] = {}
+_FINISHED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(slots=True)
@@ -35,29 +37,55 @@ class PodLists:
         return self.unschedulable + self.unprocessed
 
 
+class Role(Enum):
+    """What a pod means to the autoscaler."""
+
+    SCHEDULED = "scheduled"
+    NOMINATED = "nominated"
+    UNSCHEDULABLE = "unschedulable"
+    UNPROCESSED = "unprocessed"
+
+
+class PodSorter:
+    """Tells the roles of pods, by the settings."""
+
+    def __init__(self, options: AutoscalerOptions) -> None:
+        self._allowed = frozenset(options.allowed_scheduler_names)
+        self._bypassed = frozenset(options.bypassed_scheduler_names)
+
+    def role_of(self, pod: JsonObject) -> Role | None:
+        """The role of a pod; None if it means nothing to the autoscaler."""
+        spec, status = pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
+        if status.get("phase") in _FINISHED:
+            return None
+        if self._allowed and (spec.get("schedulerName") or "") not in self._allowed:
+            return None
+        if spec.get("nodeName"):
+            return Role.SCHEDULED
+        if pod["metadata"].get("deletionTimestamp"):
+            return None
+        if status.get("nominatedNodeName"):
+            return Role.NOMINATED
+        verdict = _verdict(status)
+        if verdict == "Unschedulable":
+            return Role.UNSCHEDULABLE
+        if verdict == "" and self._bypassed and (spec.get("schedulerName") or "") in self._bypassed:
+            return Role.UNPROCESSED
+        return None
+
+
 def split_pods(pods: Iterable[JsonObject], options: AutoscalerOptions) -> PodLists:
     """Sort pods by what they mean to the autoscaler. What is in none of the lists means nothing to it."""
     lists = PodLists()
-    allowed = frozenset(options.allowed_scheduler_names)
-    bypassed = frozenset(options.bypassed_scheduler_names)
+    into = {
+        Role.SCHEDULED: lists.scheduled, Role.NOMINATED: lists.nominated,
+        Role.UNSCHEDULABLE: lists.unschedulable, Role.UNPROCESSED: lists.unprocessed,
+    }  # fmt: skip
+    sorter = PodSorter(options)
     for pod in pods:
-        spec, status = pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
-        if status.get("phase") in ("Succeeded", "Failed"):
-            continue
-        if allowed and (spec.get("schedulerName") or "") not in allowed:
-            continue
-        if spec.get("nodeName"):
-            lists.scheduled.append(pod)
-        elif pod["metadata"].get("deletionTimestamp"):
-            continue
-        elif status.get("nominatedNodeName"):
-            lists.nominated.append(pod)
-        else:
-            verdict = _verdict(status)
-            if verdict == "Unschedulable":
-                lists.unschedulable.append(pod)
-            elif verdict == "" and bypassed and (spec.get("schedulerName") or "") in bypassed:
-                lists.unprocessed.append(pod)
+        role = sorter.role_of(pod)
+        if role is not None:
+            into[role].append(pod)
     return lists
 
 

@@ -92,6 +92,7 @@ class PodKinds:
         # An object is remembered together with its facts, so that no other can have its id while it is.
         self._known: dict[int, PodFacts] = {}
         self._known_before: dict[int, PodFacts] = {}
+        self._kept: dict[int, PodFacts] = {}
 
     def kind_of(self, pod: JsonObject) -> PodKind:
         """The kind of a pod."""
@@ -100,7 +101,7 @@ class PodKinds:
     def facts_of(self, pod: JsonObject) -> PodFacts:
         """What there is to know about a pod; objects are immutable, so what was once found out holds."""
         number = id(pod)
-        facts = self._known.get(number)
+        facts = self._kept.get(number) or self._known.get(number)
         if facts is None:
             facts = self._known_before.get(number)
             if facts is None:
@@ -108,11 +109,32 @@ class PodKinds:
             self._known[number] = facts
         return facts
 
+    def keep(self, pod: JsonObject, before: PodFacts | None = None) -> PodFacts:
+        """The same, remembered until it is told to be ``let_go``.
+
+        ``before`` is what was kept of an earlier form of the pod, which it takes the place of. Often nothing but the
+        status is another one since then, and the pod is of the same kind without a look.
+        """
+        number = id(pod)
+        facts = self._known.get(number) or self._known_before.get(number)
+        if facts is None:
+            is_alike = before is not None and _is_plainly_alike(before.pod, pod)
+            facts = PodFacts(pod, before.kind if before is not None and is_alike else self._find(pod))
+        if before is not None:
+            self.let_go(before)
+        self._kept[number] = facts
+        return facts
+
+    def let_go(self, facts: PodFacts) -> None:
+        """A pod that was kept is nobody's any more."""
+        self._kept.pop(id(facts.pod), None)
+
     def drop_old(self) -> None:
         """Forget pods that nobody asked about since the last time this was called, and kinds without pods."""
         self._known_before, self._known = self._known, {}
-        if len(self._by_text) + len(self._by_content) > 4 * len(self._known_before) + 1024:
-            alive = {id(facts.kind) for facts in self._known_before.values()}
+        remembered = len(self._known_before) + len(self._kept)
+        if len(self._by_text) + len(self._by_content) > 4 * remembered + 1024:
+            alive = {id(facts.kind) for known in (self._known_before, self._kept) for facts in known.values()}
             # Both at once: a kind that is found by its text must be the one that is found by its content.
             self._by_text = {text: kind for text, kind in self._by_text.items() if id(kind) in alive}
             self._by_content = {content: kind for content, kind in self._by_content.items() if id(kind) in alive}
@@ -130,6 +152,15 @@ class PodKinds:
             if _has_only_own_gaps(text, spec):
                 self._by_text[text] = kind
         return kind
+
+
+def _is_plainly_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether a later form of a pod has the very spec and the labels of the earlier one."""
+    was, is_ = old["metadata"], new["metadata"]
+    return (
+        old.get("spec") is new.get("spec") and was.get("labels") == is_.get("labels")
+        and was.get("namespace") == is_.get("namespace")
+    )  # fmt: skip
 
 
 def _text_of(namespace: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> bytes:

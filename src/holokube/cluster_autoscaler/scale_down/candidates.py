@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from holokube.cluster_autoscaler.groups import GroupView
+from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.priority_order import sort_as_go
 from holokube.cluster_autoscaler.scale_down.cooldown import LocalDelays
-from holokube.cluster_autoscaler.scale_down.drain import Emptiness, emptiness_of
+from holokube.cluster_autoscaler.scale_down.drain import Emptiness, lasting_emptiness_of
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import Unremovable
 from holokube.kube.types import JsonObject
+
+_PLUS_ONE: Final = bytes((value + 1) % 256 for value in range(256))
+_NOT_OURS: Final = (UnremovableReason.NOT_AUTOSCALED, "")
+_ORDERS_MAX: Final = 16
+_Refusal = tuple[UnremovableReason, str]
 
 
 class Candidates(NamedTuple):
@@ -22,6 +29,8 @@ class Candidates(NamedTuple):
 
     nodes: list[JsonObject]
     others: list[Unremovable]
+    names: list[str]
+    """Of ``nodes``; the same object as long as they are the same, in the same order."""
 
 
 def find_candidates(
@@ -31,46 +40,161 @@ def find_candidates(
     previous: Collection[str],
     delays: LocalDelays,
 ) -> Candidates:
-    """The nodes of groups above their minimum size, best candidates first.
+    """What ``CandidateFinder`` finds the first time."""
+    return CandidateFinder(options, rules, delays).find(given, previous)
+
+
+class _Listed(NamedTuple):
+    """The nodes that are candidates, in list order, and what that depends on."""
+
+    all_nodes: Sequence[JsonObject]
+    group_of_node: Mapping[str, str]
+    refusals: Mapping[str, _Refusal | None]
+    nodes: list[JsonObject]
+    names: list[str]
+    index_of: dict[str, int]
+    others: list[Unremovable]
+
+
+def _renewed(known: _Listed, nodes: Sequence[JsonObject]) -> _Listed | None:
+    """What was listed with nodes in their new form; None if there are others, or one that is no candidate."""
+    if known.all_nodes is nodes:
+        return known
+    places = changed_places(known.all_nodes, nodes)
+    if places is None:
+        return None
+    renewed = list(known.nodes)
+    for place in places:
+        index = known.index_of.get(name_of(nodes[place]))
+        if index is None:
+            return None
+        renewed[index] = nodes[place]
+    return known._replace(all_nodes=nodes, nodes=renewed)
+
+
+class CandidateFinder:
+    """Finds the nodes of groups above their minimum size, best candidates first.
 
     Empty nodes cost nobody anything, so they come first; among equals those that were unneeded in the turn before,
-    since they are nearer to their removal; then the order of the list, as far as Go's sort keeps it.
+    since they are nearer to their removal; then the order of the list, as far as Go's sort keeps it. What was found
+    is remembered: a turn costs what has changed on nodes, and is given the same lists where nothing has.
     """
-    nodes: list[JsonObject] = []
-    others: list[Unremovable] = []
-    for node in given.observation.nodes:
-        stays = _why_not(node, given, options, delays)
-        if stays is None:
-            nodes.append(node)
+
+    def __init__(self, options: AutoscalerOptions, rules: tuple[DrainRule, ...], delays: LocalDelays) -> None:
+        self._options = options
+        self._rules = rules
+        self._delays = delays
+        self._listed: _Listed | None = None
+        self._known: dict[str, tuple[int, int]] = {}
+        """The mark and the rank of nodes, as far as time does not change it."""
+        self._ranks = bytearray()
+        self._seen_mark = 0
+        self._loose: set[str] = set()
+        """Nodes that have to be looked at again whatever their mark."""
+        self._orders: dict[bytes, list[int]] = {}
+        self._sorted: tuple[_Listed, bytes, Candidates, list[int]] | None = None
+
+    def find(self, given: ScaleDownInput, previous: Collection[str]) -> Candidates:
+        """The candidates of a turn; ``previous`` are the nodes that were unneeded in the turn before."""
+        listed = self._list(given)
+        self._rank(given, listed)
+        ranks = self._ranks.translate(_PLUS_ONE)
+        for name in previous:
+            index = listed.index_of.get(name)
+            if index is not None:
+                ranks[index] -= 1
+        names, nodes, known = listed.names, listed.nodes, self._sorted
+        if known is not None and known[0].names is names and known[1] == ranks:
+            if known[0] is listed:
+                return known[2]
+            in_order = known[2].names
+            order = known[3]
         else:
-            others.append(stays)
-    # Budgets and controllers are not asked here: a node is empty or it is not.
-    context = DrainContext(given.observation.now_s, options)
+            order = self._order(bytes(ranks))
+            in_order = [names[i] for i in order]
+        found = Candidates([nodes[i] for i in order], listed.others, in_order)
+        self._sorted = listed, bytes(ranks), found, order
+        return found
 
-    def rank(node: JsonObject) -> int:
-        name = name_of(node)
-        emptiness = Emptiness(False)
-        if given.snapshot.has_node(name):
-            emptiness = emptiness_of(given.snapshot.pods_on(name), rules, context)
-        return 4 * (not emptiness.is_empty) + 2 * emptiness.has_on_completion_pods + (name not in previous)
+    def _list(self, given: ScaleDownInput) -> _Listed:
+        observation = given.observation
+        refusals = {id_: self._refusal(group, observation.now_s) for id_, group in given.groups.items()}
+        known = self._listed
+        if (
+            known is not None and known.group_of_node is observation.group_of_node and known.refusals == refusals
+            and (renewed := _renewed(known, observation.nodes)) is not None
+        ):  # fmt: skip
+            self._listed = renewed
+            return renewed
+        nodes: list[JsonObject] = []
+        names: list[str] = []
+        others: list[Unremovable] = []
+        group_id_of, refusal_of = observation.group_of_node.get, refusals.get
+        for node in observation.nodes:
+            name = name_of(node)
+            refusal = refusal_of(group_id_of(name, ""), _NOT_OURS)
+            if refusal is None:
+                nodes.append(node)
+                names.append(name)
+            else:
+                others.append(Unremovable(node, refusal[0], detail=refusal[1]))
+        index_of = {name: index for index, name in enumerate(names)}
+        self._listed = None
+        return _Listed(observation.nodes, observation.group_of_node, refusals, nodes, names, index_of, others)
 
-    return Candidates(sort_as_go(nodes, rank), others)
+    def _refusal(self, group: GroupView, now_s: float) -> _Refusal | None:
+        """Why no node of a group is a candidate; None if they are."""
+        if group.target_size is None:
+            return UnremovableReason.UNEXPECTED_ERROR, f"the size of group {group.id} is unknown"
+        if group.target_size <= group.min_size:
+            detail = f"group {group.id} has {group.target_size} nodes, at least {group.min_size} have to stay"
+            return UnremovableReason.NODE_GROUP_MIN_SIZE_REACHED, detail
+        if self._options.scale_down_delay_type_local:
+            waits = self._delays.reason(group.id, self._options, now_s)
+            if waits is not None:
+                return UnremovableReason.NOT_UNNEEDED_OTHER_REASON, waits
+        return None
 
+    def _rank(self, given: ScaleDownInput, listed: _Listed) -> None:
+        """Bring the ranks up to date: those of nodes that have changed, or all if it is another list."""
+        snapshot = given.snapshot
+        changed = snapshot.marked_since(self._seen_mark)
+        self._seen_mark = snapshot.last_mark
+        to_do: Iterable[str] = listed.names
+        if listed is self._listed and changed is not None:
+            to_do = self._loose.union(changed, snapshot.touched)
+        else:
+            self._listed, self._ranks = listed, bytearray(len(listed.names))
+            self._known = {name: known for name, known in self._known.items() if name in listed.index_of}
+        self._loose = set()
+        # Budgets and controllers are not asked here: a node is empty or it is not.
+        context = DrainContext(given.observation.now_s, self._options)
+        for name in to_do:
+            index = listed.index_of.get(name)
+            if index is not None:
+                self._ranks[index] = self._rank_of(name, given, context)
 
-def _why_not(
-    node: JsonObject, given: ScaleDownInput, options: AutoscalerOptions, delays: LocalDelays
-) -> Unremovable | None:
-    group = given.group_of(name_of(node))
-    if group is None:
-        return Unremovable(node, UnremovableReason.NOT_AUTOSCALED)
-    if group.target_size is None:
-        detail = f"the size of group {group.id} is unknown"
-        return Unremovable(node, UnremovableReason.UNEXPECTED_ERROR, detail=detail)
-    if group.target_size <= group.min_size:
-        detail = f"group {group.id} has {group.target_size} nodes, at least {group.min_size} have to stay"
-        return Unremovable(node, UnremovableReason.NODE_GROUP_MIN_SIZE_REACHED, detail=detail)
-    if options.scale_down_delay_type_local:
-        waits = delays.reason(group.id, options, given.observation.now_s)
-        if waits is not None:
-            return Unremovable(node, UnremovableReason.NOT_UNNEEDED_OTHER_REASON, detail=waits)
-    return None
+    def _rank_of(self, name: str, given: ScaleDownInput, context: DrainContext) -> int:
+        snapshot = given.snapshot
+        mark = snapshot.mark(name)
+        known = self._known.get(name)
+        if known is not None and known[0] == mark:
+            return known[1]
+        emptiness, lasts = Emptiness(False), False
+        if snapshot.has_node(name):
+            emptiness, lasts = lasting_emptiness_of(snapshot.pods_on(name), self._rules, context)
+        rank = 4 * (not emptiness.is_empty) + 2 * emptiness.has_on_completion_pods
+        if mark is not None and lasts:
+            self._known[name] = mark, rank
+        else:
+            self._loose.add(name)
+        return rank
+
+    def _order(self, ranks: bytes) -> list[int]:
+        """Where in the list the nodes stand that come first, second and so on."""
+        found = self._orders.get(ranks)
+        if found is None:
+            if len(self._orders) >= _ORDERS_MAX:
+                del self._orders[next(iter(self._orders))]
+            found = self._orders[ranks] = sort_as_go(range(len(ranks)), ranks.__getitem__)
+        return found

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.objects import is_daemon_set_pod
-from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Outcome, judge
+from holokube.cluster_autoscaler.scale_down.drain_rules import (
+    DrainContext,
+    DrainRule,
+    Judge,
+    Outcome,
+    depends_on_time,
+    judge,
+)
 from holokube.cluster_autoscaler.scale_down.report import BlockingPod
 from holokube.kube.types import JsonObject
 
@@ -21,13 +28,16 @@ class PodMoves(NamedTuple):
     blocking_pod: BlockingPod | None = None
 
 
-def pods_to_move(pods: Iterable[JsonObject], rules: tuple[DrainRule, ...], context: DrainContext) -> PodMoves:
+def pods_to_move(
+    pods: Iterable[JsonObject], rules: tuple[DrainRule, ...] | Judge, context: DrainContext
+) -> PodMoves:
     """What becomes of each pod; the first that blocks ends it."""
+    decide = rules if isinstance(rules, Judge) else Judge(rules)
     moved: list[JsonObject] = []
     daemons: list[JsonObject] = []
     waiting: list[JsonObject] = []
     for pod in pods:
-        outcome, reason, message = judge(pod, rules, context)
+        outcome, reason, message = decide(pod, context)
         if outcome is Outcome.DRAIN:
             (daemons if is_daemon_set_pod(pod) else moved).append(pod)
         elif outcome is Outcome.WAIT:
@@ -47,10 +57,18 @@ class Emptiness(NamedTuple):
 
 def emptiness_of(pods: Iterable[JsonObject], rules: tuple[DrainRule, ...], context: DrainContext) -> Emptiness:
     """The same question with yes or no: the first pod that would move or block answers it."""
-    waits = False
+    return lasting_emptiness_of(pods, rules, context)[0]
+
+
+def lasting_emptiness_of(
+    pods: Iterable[JsonObject], rules: tuple[DrainRule, ...], context: DrainContext
+) -> tuple[Emptiness, bool]:
+    """The same, and whether the answer holds as long as the pods are the same, whatever the time."""
+    waits, lasts = False, True
     for pod in pods:
+        lasts = lasts and not depends_on_time(pod)
         outcome = judge(pod, rules, context).outcome
         if outcome is Outcome.BLOCK or (outcome is Outcome.DRAIN and not is_daemon_set_pod(pod)):
-            return Emptiness(False)
+            return Emptiness(False), lasts
         waits = waits or outcome is Outcome.WAIT
-    return Emptiness(True, waits)
+    return Emptiness(True, waits), lasts

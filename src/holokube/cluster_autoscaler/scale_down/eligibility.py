@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from holokube.cluster_autoscaler.cloud.provider import GroupOptions
 from holokube.cluster_autoscaler.objects import annotations_of, name_of, node_is_ready
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput
@@ -12,7 +14,7 @@ from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import Unremovable, Utilization
 from holokube.cluster_autoscaler.scale_down.unremovable import UnremovableNodes
 from holokube.cluster_autoscaler.scale_down.utilization import UtilizationTable
-from holokube.cluster_autoscaler.taints import TO_BE_DELETED, taint_time_s
+from holokube.cluster_autoscaler.taints import TO_BE_DELETED, is_to_be_deleted, taint_time_s
 from holokube.kube.types import JsonObject
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -39,61 +41,195 @@ class Eligibility:
     """What became of the candidates."""
 
     eligible: list[str] = field(default_factory=list)
-    ineligible: list[Unremovable] = field(default_factory=list)
+    reasons: dict[str, Unremovable] = field(default_factory=dict)
+    """Why the others stay, by name."""
     utilization: dict[str, Utilization] = field(default_factory=dict)
     """Of every candidate that was looked at so closely."""
 
+    @property
+    def ineligible(self) -> list[Unremovable]:
+        """The candidates that stay, in their order."""
+        return list(self.reasons.values())
+
 
 def filter_out_unremovable(
-    candidates: Iterable[JsonObject], given: ScaleDownInput, options: AutoscalerOptions, known: UnremovableNodes
+    candidates: Sequence[JsonObject], given: ScaleDownInput, options: AutoscalerOptions, known: UnremovableNodes
 ) -> Eligibility:
-    """Split the candidates into those worth a simulation and those that stay."""
-    now_s = given.observation.now_s
-    table = UtilizationTable(given.snapshot.state, now_s, ignore_mirror_pods=options.ignore_mirror_pods_utilization)
-    found = Eligibility()
-    for node in candidates:
+    """What ``EligibilityFilter`` answers the first time."""
+    return EligibilityFilter(options).split(candidates, [name_of(node) for node in candidates], given, known)
+
+
+class _Verdict(NamedTuple):
+    mark: int | None
+    group_id: str
+    node: JsonObject
+    stays: Unremovable | None
+    used: Utilization | None
+    lasts: bool
+    """Whether it holds as long as the mark is the same, whatever the time."""
+
+
+class _Split(NamedTuple):
+    """The last answer, and what it depends on besides the nodes."""
+
+    names: Sequence[str]
+    recent: Mapping[str, Unremovable]
+    found: Eligibility
+
+
+class EligibilityFilter:
+    """Splits the candidates into those worth a simulation and those that stay.
+
+    Remembers what it thought of nodes, so that a turn costs what has changed on them.
+    """
+
+    def __init__(self, options: AutoscalerOptions) -> None:
+        self._options = options
+        self._verdicts: dict[str, _Verdict] = {}
+        self._recently: dict[str, Unremovable] = {}
+        self._settings: dict[str, GroupOptions] = {}
+        self._seen_mark = 0
+        self._loose: set[str] = set()
+        """Nodes that have to be looked at again whatever their mark."""
+        self._last: _Split | None = None
+
+    def split(
+        self, candidates: Sequence[JsonObject], names: Sequence[str], given: ScaleDownInput, known: UnremovableNodes
+    ) -> Eligibility:
+        """Split the candidates of a turn. ``known`` are the nodes that need not be looked at again yet.
+
+        ``names`` are those of the candidates; the same object means the same names.
+        """
+        snapshot = given.snapshot
+        settings = {id_: group.options for id_, group in given.groups.items()}
+        if settings != self._settings:
+            self._settings, self._last = settings, None
+            self._verdicts.clear()
+        changed = snapshot.marked_since(self._seen_mark)
+        self._seen_mark = snapshot.last_mark
+        loose, self._loose = self._loose, set()
+        table = UtilizationTable(
+            snapshot.state, given.observation.now_s, ignore_mirror_pods=self._options.ignore_mirror_pods_utilization)
+        last, recent, found = self._last, known.all_recent(), None
+        if last is not None and changed is not None and last.names is names and last.recent == recent:
+            found = self._patched(last, loose.union(changed, snapshot.touched), given, table)
+        if found is None:
+            found = self._split_all(zip(names, candidates, strict=True), recent, given, table)
+        self._last = _Split(names, recent, found)
+        return found
+
+    def _patched(
+        self, last: _Split, to_do: Iterable[str], given: ScaleDownInput, table: UtilizationTable
+    ) -> Eligibility | None:
+        """The last answer with the nodes brought up to date that may have changed; None if that is not enough."""
+        before = last.found
+        reasons, utilization = dict(before.reasons), dict(before.utilization)
+        for name in to_do:
+            if name in last.recent:
+                if not given.snapshot.has_node(name):
+                    return None
+                if name in reasons:
+                    node = given.snapshot.node(name)
+                    reasons[name] = self._recently[name] = _again(node, last.recent[name], self._recently.get(name))
+                continue
+            was = self._verdicts.get(name)
+            if was is None:
+                # No candidate.
+                continue
+            if self._still_holds(was, name, given):
+                continue
+            node = given.snapshot.node(name) if given.snapshot.has_node(name) else was.node
+            verdict = self._judge(node, given, table)
+            if (verdict.stays is None) != (was.stays is None) or (verdict.used is None) != (was.used is None):
+                return None
+            if verdict.stays is not None:
+                reasons[name] = verdict.stays
+            if verdict.used is not None:
+                utilization[name] = verdict.used
+        return Eligibility(before.eligible, reasons, utilization)
+
+    def _split_all(
+        self, candidates: Iterable[tuple[str, JsonObject]], recent: Mapping[str, Unremovable], given: ScaleDownInput,
+        table: UtilizationTable,
+    ) -> Eligibility:  # fmt: skip
+        found = Eligibility()
+        verdicts, self._verdicts = self._verdicts, {}
+        recently, self._recently = self._recently, {}
+        reasons, utilization, snapshot = found.reasons, found.utilization, given.snapshot
+        for name, node in candidates:
+            if name in recent and snapshot.has_node(name):
+                reasons[name] = self._recently[name] = _again(node, recent[name], recently.get(name))
+                continue
+            verdict = verdicts.get(name)
+            if verdict is not None and self._still_holds(verdict, name, given):
+                self._verdicts[name] = verdict
+            else:
+                verdict = self._judge(node, given, table)
+            if verdict.stays is None:
+                found.eligible.append(name)
+            else:
+                reasons[name] = verdict.stays
+            if verdict.used is not None:
+                utilization[name] = verdict.used
+        return found
+
+    def _judge(self, node: JsonObject, given: ScaleDownInput, table: UtilizationTable) -> _Verdict:
         name = name_of(node)
-        if not given.snapshot.has_node(name):
-            detail = "the node is not in the snapshot"
-            found.ineligible.append(Unremovable(node, UnremovableReason.UNEXPECTED_ERROR, detail=detail))
-            continue
-        earlier = known.recent(name)
-        if earlier is not None:
-            found.ineligible.append(Unremovable(
-                node, UnremovableReason.RECENTLY_UNREMOVABLE, earlier=earlier, recheck_at_s=earlier.recheck_at_s
-            ))  # fmt: skip
-            continue
-        stays = _why_not(given.snapshot.node(name), given, options, table, found.utilization)
-        if stays is None:
-            found.eligible.append(name)
-        else:
-            found.ineligible.append(stays)
-    return found
+        mark, group_id = given.snapshot.mark(name), given.observation.group_of_node.get(name, "")
+        verdict = self._verdicts[name] = _judge(node, mark, group_id, given, self._options, table)
+        if mark is None or not verdict.lasts:
+            self._loose.add(name)
+        return verdict
+
+    @staticmethod
+    def _still_holds(verdict: _Verdict, name: str, given: ScaleDownInput) -> bool:
+        return (
+            verdict.lasts and verdict.mark is not None and verdict.mark == given.snapshot.mark(name)
+            and verdict.group_id == given.observation.group_of_node.get(name, "")
+        )  # fmt: skip
+
+
+def _again(node: JsonObject, earlier: Unremovable, known: Unremovable | None) -> Unremovable:
+    if known is not None and known.earlier is earlier and known.node is node:
+        return known
+    return Unremovable(
+        node, UnremovableReason.RECENTLY_UNREMOVABLE, earlier=earlier, recheck_at_s=earlier.recheck_at_s)
+
+
+def _judge(
+    listed: JsonObject, mark: int | None, group_id: str, given: ScaleDownInput, options: AutoscalerOptions,
+    table: UtilizationTable,
+) -> _Verdict:  # fmt: skip
+    name = name_of(listed)
+    if not given.snapshot.has_node(name):
+        detail = "the node is not in the snapshot"
+        stays = Unremovable(listed, UnremovableReason.UNEXPECTED_ERROR, detail=detail)
+        return _Verdict(mark, group_id, listed, stays, None, False)
+    node = given.snapshot.node(name)
+    lasts = not (is_to_be_deleted(node) or table.has_terminating(given.snapshot.row(name)))
+    stays_for, used = _why_not(node, given, options, table)
+    return _Verdict(mark, group_id, listed, stays_for, used, lasts)
 
 
 def _why_not(
-    node: JsonObject,
-    given: ScaleDownInput,
-    options: AutoscalerOptions,
-    table: UtilizationTable,
-    utilization: dict[str, Utilization],
-) -> Unremovable | None:
+    node: JsonObject, given: ScaleDownInput, options: AutoscalerOptions, table: UtilizationTable
+) -> tuple[Unremovable | None, Utilization | None]:
+    """Why a node is not worth a simulation, and how much it is used as far as that was looked at."""
     name = name_of(node)
     if is_being_deleted(node, given.observation.now_s):
-        return Unremovable(node, UnremovableReason.CURRENTLY_BEING_DELETED)
+        return Unremovable(node, UnremovableReason.CURRENTLY_BEING_DELETED), None
     if is_scale_down_disabled(node):
-        return Unremovable(node, UnremovableReason.SCALE_DOWN_DISABLED_ANNOTATION)
+        return Unremovable(node, UnremovableReason.SCALE_DOWN_DISABLED_ANNOTATION), None
     group = given.group_of(name)
     if group is None:
-        return Unremovable(node, UnremovableReason.NOT_AUTOSCALED)
+        return Unremovable(node, UnremovableReason.NOT_AUTOSCALED), None
     gpu = given.gpu_config(node)
     used = table.of(name, ignore_daemon_sets=group.options.ignore_daemon_sets_utilization, gpu=gpu)
     if used is None:
         detail = "the node has no allocatable cpu or memory"
-        return Unremovable(node, UnremovableReason.UNEXPECTED_ERROR, detail=detail)
+        return Unremovable(node, UnremovableReason.UNEXPECTED_ERROR, detail=detail), None
     if not options.scale_down_unready_enabled and not node_is_ready(node):
-        return Unremovable(node, UnremovableReason.SCALE_DOWN_UNREADY_DISABLED)
-    utilization[name] = used
+        return Unremovable(node, UnremovableReason.SCALE_DOWN_UNREADY_DISABLED), None
     threshold = (
         group.options.scale_down_gpu_utilization_threshold
         if gpu is not None
@@ -101,5 +237,5 @@ def _why_not(
     )
     # Exactly the threshold is still little enough.
     if used.value > threshold:
-        return Unremovable(node, UnremovableReason.NOT_UNDERUTILIZED, utilization=used, threshold=threshold)
-    return None
+        return Unremovable(node, UnremovableReason.NOT_UNDERUTILIZED, utilization=used, threshold=threshold), used
+    return None, used

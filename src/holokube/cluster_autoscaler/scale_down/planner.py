@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from holokube.cluster_autoscaler.hinting import HintingSimulator
+from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_down.atomic_groups import keep_partial_groups
-from holokube.cluster_autoscaler.scale_down.candidates import Candidates, find_candidates
+from holokube.cluster_autoscaler.scale_down.candidates import CandidateFinder, Candidates
 from holokube.cluster_autoscaler.scale_down.cooldown import LocalDelays
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, rules_for
-from holokube.cluster_autoscaler.scale_down.eligibility import filter_out_unremovable
+from holokube.cluster_autoscaler.scale_down.eligibility import EligibilityFilter
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput, controllers_of
 from holokube.cluster_autoscaler.scale_down.minimum_resources import MinimumResources, UnknownAccelerators
 from holokube.cluster_autoscaler.scale_down.pdb_tracker import PdbTracker
@@ -30,6 +31,8 @@ from holokube.cluster_autoscaler.scale_down.report import (
 from holokube.cluster_autoscaler.scale_down.skip_times import SkipTimes
 from holokube.cluster_autoscaler.scale_down.unneeded import UnneededNodes
 from holokube.cluster_autoscaler.scale_down.unremovable import UnremovableNodes
+from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
+from holokube.kube.types import JsonObject
 
 _LIMIT = "enough unneeded nodes were found"
 _TIMEOUT = "the time for simulations was up"
@@ -60,6 +63,7 @@ class ScaleDownPlanner:
         self._utilization: dict[str, Utilization] = {}
         self._previous: frozenset[str] = frozenset()
         self._given: ScaleDownInput | None = None
+        self._begin_anew(None)
         self._is_restored = not options.node_deletion_candidate_ttl_s
         self._shortest_interval_us = max(1, round(options.scale_down_unneeded_time_s * 1e6))
 
@@ -71,10 +75,7 @@ class ScaleDownPlanner:
 
     def unremovable(self) -> list[Unremovable]:
         """The nodes of this turn that stay; after ``nodes_to_delete`` the unneeded ones that have to wait as well."""
-        return [
-            found if found.utilization is not None else replace(found, utilization=self._utilization.get(found.name))
-            for found in self._unremovable.as_list()
-        ]
+        return self._unremovable.as_list()
 
     def next_recheck_s(self) -> float:
         """When the next node that could not be removed is worth another simulation; infinity if there is none."""
@@ -96,7 +97,9 @@ class ScaleDownPlanner:
             ttl_s = self._options.node_deletion_candidate_ttl_s
             self._unneeded.restore(given.observation.nodes, given.group_of, now_s, ttl_s)
             self._is_restored = True
-        candidates = find_candidates(given, self._options, self._rules, self._previous, self.local_delays)
+        if given.snapshot is not self._snapshot:
+            self._begin_anew(given.snapshot)
+        candidates = self._candidates.find(given, self._previous)
         with given.snapshot.trial():
             self._inject_evicted(given)
             simulated = self._categorize(given, candidates)
@@ -108,7 +111,7 @@ class ScaleDownPlanner:
             unneeded=names,
             unremovable=self.unremovable(),
             utilization=self._utilization,
-            candidates=[name_of(node) for node in candidates.nodes],
+            candidates=candidates.names,
             not_candidates=candidates.others,
             skipped=simulated.skipped,
             skipped_because=simulated.skipped_because,
@@ -118,7 +121,7 @@ class ScaleDownPlanner:
     def nodes_to_delete(self, now_s: float) -> Removals:
         """The nodes that have been unneeded for long enough and may go, as of the last ``update``."""
         given = self._given
-        if given is None:
+        if given is None or not self._unneeded:
             return Removals()
         nodes = given.snapshot.nodes()
         try:
@@ -136,10 +139,18 @@ class ScaleDownPlanner:
             else:
                 (found.empty if removal.is_empty else found.drain).append(removal)
         for stays in found.unremovable:
-            self._unremovable.add(stays)
+            self._unremovable.add(stays, self._utilization.get(stays.name))
         return found
 
     # Parts of it
+
+    def _begin_anew(self, snapshot: ClusterSnapshot | None) -> None:
+        """What is remembered of nodes goes by the marks of one snapshot."""
+        self._snapshot = snapshot
+        self._candidates = CandidateFinder(self._options, self._rules, self.local_delays)
+        self._eligibility = EligibilityFilter(self._options)
+        self._named: tuple[Sequence[JsonObject], frozenset[str]] | None = None
+        self._staying: tuple[list[str], frozenset[str], list[str]] | None = None
 
     def _note_interval(self, now_s: float) -> None:
         """The shortest time between two turns tells how often nodes can be removed."""
@@ -158,17 +169,35 @@ class ScaleDownPlanner:
         now_s = given.observation.now_s
         in_deletion = given.deletions.names
         self._unremovable.start_turn(given.snapshot.has_node, now_s)
-        eligibility = filter_out_unremovable(
-            [node for node in candidates.nodes if name_of(node) not in in_deletion],
-            given, self._options, self._unremovable,
-        )  # fmt: skip
-        for stays in eligibility.ineligible:
-            self._unremovable.add(stays)
+        eligibility = self._eligibility.split(*self._without(candidates, in_deletion), given, self._unremovable)
+        self._unremovable.begin(eligibility.reasons)
         self._utilization = eligibility.utilization
-        destinations = {name_of(node) for node in given.observation.nodes} - in_deletion
-        simulated = self._simulate(given, eligibility.eligible, destinations)
+        simulated = _Simulated()
+        if eligibility.eligible:
+            destinations = set(self._names_of(given.observation.nodes) - in_deletion)
+            simulated = self._simulate(given, eligibility.eligible, destinations)
         self._unneeded.update(simulated.removals, given.group_of, now_s)
         return simulated
+
+    def _names_of(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
+        known = self._named
+        if known is None or changed_places(known[0], nodes) is None:
+            known = nodes, frozenset([name_of(node) for node in nodes])
+        self._named = nodes, known[1]
+        return known[1]
+
+    def _without(
+        self, candidates: Candidates, in_deletion: frozenset[str]
+    ) -> tuple[Sequence[JsonObject], Sequence[str]]:
+        """The candidates that are not on their way out, and their names: the same object for the same candidates."""
+        if not in_deletion:
+            return candidates.nodes, candidates.names
+        known = self._staying
+        if known is None or known[0] is not candidates.names or known[1] != in_deletion:
+            names = [name for name in candidates.names if name not in in_deletion]
+            known = self._staying = candidates.names, in_deletion, names
+        pairs = zip(candidates.nodes, candidates.names, strict=True)
+        return [node for node, name in pairs if name not in in_deletion], known[2]
 
     def _simulate(self, given: ScaleDownInput, names: list[str], destinations: set[str]) -> _Simulated:
         now_s = given.observation.now_s
@@ -179,6 +208,7 @@ class ScaleDownPlanner:
         limit = self._unneeded_limit()
         atomic = 0
         found = _Simulated()
+        self._removal.begin(given.snapshot, destinations)
         for index, name in enumerate(names):
             if self._monotonic() >= deadline_s:
                 found.skipped, found.skipped_because = names[index:], _TIMEOUT
@@ -188,7 +218,7 @@ class ScaleDownPlanner:
                 break
             result = self._removal.simulate(name, given.snapshot, destinations, context)
             if isinstance(result, Unremovable):
-                self._unremovable.add_until(result, recheck_at_s)
+                self._unremovable.add_until(result, recheck_at_s, self._utilization.get(name))
                 continue
             pods = result.pods_to_reschedule
             found.removals.append(replace(result, is_risky=not pdbs.can_remove(pods).in_parallel))
@@ -215,5 +245,5 @@ class ScaleDownPlanner:
             for entry in self._unneeded.as_list()
         ]
         for found in stays:
-            self._unremovable.add(found)
+            self._unremovable.add(found, self._utilization.get(found.name))
         return Removals(unremovable=stays)

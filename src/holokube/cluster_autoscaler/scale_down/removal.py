@@ -8,7 +8,8 @@ from holokube.cluster_autoscaler.hinting import HintingSimulator
 from holokube.cluster_autoscaler.objects import pod_identity, priority_of
 from holokube.cluster_autoscaler.pods.filters import without_tpu_requests
 from holokube.cluster_autoscaler.scale_down.drain import pods_to_move
-from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule
+from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Judge
+from holokube.cluster_autoscaler.scale_down.light_removal import LightRemovals
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import HomelessPod, NodeToRemove, Unremovable
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
@@ -22,8 +23,16 @@ class RemovalSimulator:
     """Remembers where pods went, so that the next turn looks there first."""
 
     def __init__(self, rules: tuple[DrainRule, ...]) -> None:
-        self._rules = rules
+        self._judge = Judge(rules)
         self._placing = HintingSimulator()
+        self._light: LightRemovals | None = None
+
+    def begin(self, snapshot: ClusterSnapshot, destinations: Collection[str]) -> None:
+        """Nodes are tried one after the other from here on, and those that could go leave the destinations.
+
+        The snapshot is told of what becomes of them when it has to know, or never, so it must be taken back afterwards.
+        """
+        self._light = LightRemovals(snapshot, destinations)
 
     def simulate(
         self, name: str, snapshot: ClusterSnapshot, destinations: Collection[str], context: DrainContext
@@ -35,9 +44,16 @@ class RemovalSimulator:
         if not snapshot.has_node(name):
             return Unremovable({"metadata": {"name": name}}, UnremovableReason.NO_NODE_INFO)
         node = snapshot.node(name)
-        moves = pods_to_move(snapshot.pods_on(name), self._rules, context)
+        light = self._light
+        pods = snapshot.pods_on(name) if light is None else light.pods_on(name)
+        moves = pods_to_move(pods, self._judge, context)
         if moves.blocking_pod is not None:
             return Unremovable(node, UnremovableReason.BLOCKED_BY_POD, blocking_pod=moves.blocking_pod)
+        if light is not None:
+            if light.are_plain(pods) and light.remove(name, moves.pods, self._placing.hints):
+                return NodeToRemove(node, moves.pods, moves.daemon_set_pods, moves.on_completion_pods)
+            light.catch_up()
+            self._light = None
         if moves.pods:
             snapshot.fork()
             homeless = self._move(node, moves.pods, snapshot, destinations, context.now_s)

@@ -17,14 +17,12 @@ from holokube.packing.placed import PlacedPod
 
 
 class UtilizationTable:
-    """The utilisation of the nodes of a snapshot, as it is when the table is made."""
+    """The utilisation of the nodes of a snapshot."""
 
     def __init__(self, state: ClusterState, now_s: float, *, ignore_mirror_pods: bool = False) -> None:
         self._state = state
         self._now_s = now_s
         self._ignore_mirror_pods = ignore_mirror_pods
-        self._columns: dict[str, tuple[list[int], list[int]]] = {}
-        self._with_terminating = {pod.node_name for pod in state.pods.values() if pod.is_terminating}
 
     def of(self, node_name: str, *, ignore_daemon_sets: bool, gpu: GpuConfig | None) -> Utilization | None:
         """The utilisation of a node; None if it has no cpu or no memory to begin with.
@@ -33,7 +31,7 @@ class UtilizationTable:
         can go.
         """
         row = self._state.node_names[node_name]
-        exempt = self._exempt(node_name, row, ignore_daemon_sets)
+        exempt = self._exempt(row, ignore_daemon_sets)
         if gpu is not None:
             used = self._ratio(gpu.resource_name, row, exempt) or 0.0
             return Utilization(gpu.resource_name, used, gpu=used)
@@ -43,9 +41,13 @@ class UtilizationTable:
         resource, value = (CPU, cpu) if cpu > memory else (MEMORY, memory)
         return Utilization(resource, value, cpu=cpu, memory=memory)
 
-    def _exempt(self, node_name: str, row: int, ignore_daemon_sets: bool) -> list[tuple[PlacedPod, bool]]:
+    def has_terminating(self, row: int) -> bool:
+        """Whether a pod is on its way out, so that it may stop to count without anything being changed."""
+        return any(placed.is_terminating for placed in self._state.pods_on(row))
+
+    def _exempt(self, row: int, ignore_daemon_sets: bool) -> list[tuple[PlacedPod, bool]]:
         """The pods whose requests do not count; True if their room does not count either."""
-        if not ignore_daemon_sets and not self._ignore_mirror_pods and node_name not in self._with_terminating:
+        if not ignore_daemon_sets and not self._ignore_mirror_pods and not self.has_terminating(row):
             return []
         return list(self._find_exempt(self._state.pods_on(row), ignore_daemon_sets))
 
@@ -63,12 +65,7 @@ class UtilizationTable:
         """Requested over allocatable, in milli-units as upstream has it; None if nothing is allocatable."""
         if resource not in self._state.nodes.resource_columns:
             return None
-        columns = self._columns.get(resource)
-        if columns is None:
-            columns = self._columns[resource] = (
-                self._state.allocatable(resource).tolist(), self._state.used(resource).tolist()
-            )
-        allocatable, used = columns[0][row], columns[1][row]
+        allocatable, used = int(self._state.allocatable(resource)[row]), int(self._state.used(resource)[row])
         if not allocatable:
             return None
         for placed, leaves_no_room in exempt:

@@ -78,6 +78,18 @@ class Machines:
         with suppress(ValueError):  # another provider on the same informer has it already
             informer.add_index(GROUP_INDEX, by_group)
         self._waiting: dict[str, Machine] = {}
+        self._shown_of: dict[str, dict[str, Instance]] = {}
+        """The machines that are nodes by group and name, in the order of the index."""
+        self._group_of: dict[str, str] = {}
+        """The groups of those nodes."""
+        self._going: dict[str, str] = {}
+        """The groups of those of them that are on their way out."""
+        self._lost: tuple[Sequence[JsonObject], frozenset[str]] | None = None
+        """The last nodes that were asked about, and those of them that are lost."""
+        self._has_invented = False
+        """Whether any of them says that it stands for something else than itself, which can change by itself."""
+        self._noted: set[str] = set()
+        """The names of nodes and machines of which something is different since then."""
         self._deleting: set[str] = set()
         """Uids of nodes that the informer still shows."""
         self._unwanted: dict[str, Machine] = {}
@@ -108,17 +120,66 @@ class Machines:
         return [machine for machine in self._waiting.values() if machine.group == group]
 
     def count(self, group: str) -> int:
-        return len(self.nodes(group)) + len(self.waiting(group))
+        going = sum(of == group for of in self._going.values())
+        return len(self._shown_of.get(group, ())) - going + len(self.waiting(group))
+
+    def lost(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
+        """The names of those nodes of groups that stand for nothing, or for what is on its way out."""
+        before = self._lost
+        if before is None or self._has_invented:
+            found = {node["metadata"]["name"] for node in nodes if self._is_lost(node)}
+        elif before[0] is nodes and not self._noted:
+            return before[1]
+        else:
+            # Only what has changed since then is looked at again.
+            known = set(map(id, before[0]))
+            again = {node["metadata"]["name"]: node for node in nodes if id(node) not in known}
+            noted = self._noted - again.keys()
+            found = set(before[1])
+            if noted or found:
+                there = {node["metadata"]["name"]: node for node in nodes}
+                again |= {name: there[name] for name in noted if name in there}
+                found.intersection_update(there)
+            for name, node in again.items():
+                (found.add if self._is_lost(node) else found.discard)(name)
+        self._noted.clear()
+        self._lost = nodes, frozenset(found)
+        return self._lost[1]
+
+    def _is_lost(self, node: JsonObject) -> bool:
+        self._has_invented = self._has_invented or FAKE_NODE_REASON in annotations_of(node)
+        if self._stands_for_itself(node) or self.find(node) is not None:
+            return False
+        return bool(group_of(node)) or FAKE_NODE_REASON in annotations_of(node)
+
+    def _stands_for_itself(self, node: JsonObject) -> bool:
+        """Whether a node is the very one that the informer shows, and stays."""
+        shown = self._informer.lister.get(node["metadata"]["name"])
+        return shown is node and not self._is_going(node) and FAKE_NODE_REASON not in annotations_of(node)
+
+    def _note(self, name: str) -> None:
+        """Something is different about a node, or about whether it stays."""
+        self._noted.add(name)
+        shown = self._informer.lister.get(name)
+        before, group = self._group_of.get(name, ""), "" if shown is None else group_of(shown)
+        self._going.pop(name, None)
+        if before and before != group:
+            del self._shown_of[before][name], self._group_of[name]
+        if shown is None or not group:
+            return
+        is_going = self._is_going(shown)
+        if is_going:
+            self._going[name] = group
+        self._group_of[name] = group
+        state = InstanceState.DELETING if is_going else InstanceState.RUNNING
+        self._shown_of.setdefault(group, {})[name] = Instance(shown["spec"]["providerID"], state)
 
     def stock_taken(self, group: str) -> int:
         """How many machines the cloud has given: those that it could not are none."""
         return len(self.nodes(group)) + sum(machine.error is None for machine in self.waiting(group))
 
     def instances(self, group: str) -> list[Instance]:
-        found = []
-        for node in self._shown(group):
-            state = InstanceState.DELETING if self._is_going(node) else InstanceState.RUNNING
-            found.append(Instance(node["spec"]["providerID"], state))
+        found = [*self._shown_of.get(group, {}).values()]
         for machine in self.waiting(group):
             state = InstanceState.RUNNING if machine.uid else InstanceState.CREATING
             found.append(Instance(machine.id, state, machine.error))
@@ -171,11 +232,13 @@ class Machines:
         machine = Machine(name, group, boot)
         self.changes += 1
         self._waiting[name] = machine
+        self._noted.add(name)
         return machine
 
     def rename(self, machine: Machine, name: str) -> None:
         """Gives another name to a machine whose node could not be made under the first one."""
         del self._waiting[machine.name]
+        self._noted |= {machine.name, name}
         machine.name = name
         self._waiting[name] = machine
 
@@ -193,20 +256,25 @@ class Machines:
             machine.registered_s = self._clock.time()
             if machine.name in self._unwanted:
                 self._deleting.add(machine.uid)
+                self._note(machine.name)
                 await self._delete(machine.name, machine.uid)
         finally:
             machine.is_registering = False
             self._unwanted.pop(machine.name, None)
+            self._note(machine.name)
 
     async def withdraw(self, machine: Machine) -> None:
         """Ends a machine: no node will come of it, and one that came goes."""
         self.changes += 1
+        self._noted.add(machine.name)
         self._waiting.pop(machine.name, None)
         if machine.uid:
             self._deleting.add(machine.uid)
+            self._note(machine.name)
             await self._delete(machine.name, machine.uid)
         elif machine.is_registering:
             self._unwanted[machine.name] = machine
+            self._note(machine.name)
         elif machine.task is not None:
             machine.task.cancel()
 
@@ -215,6 +283,7 @@ class Machines:
         for each in doomed:
             if not isinstance(each, Machine):
                 self._deleting.add(each["metadata"]["uid"])
+                self._note(each["metadata"]["name"])
         answers = await asyncio.gather(*(self._remove(each) for each in doomed))
         return [answer for answer in answers if answer is not None]
 
@@ -229,6 +298,7 @@ class Machines:
             self._deleting.discard(uid)
             if isinstance(doomed, Machine) and doomed.uid and not self._shows(doomed):
                 self._waiting[name] = doomed
+            self._note(name)
             return CloudError(f"node {name} cannot be deleted: {error.message}", kind=ErrorKind.API_CALL)
         return None
 
@@ -275,6 +345,7 @@ class Machines:
                 if found is None or found["metadata"]["uid"] != machine.uid:
                     self.changes += 1
                     self._waiting.pop(machine.name, None)
+                    self._noted.add(machine.name)
 
     async def stop(self) -> None:
         """Ends all machines that boot, and looks at nodes no more."""
@@ -287,13 +358,17 @@ class Machines:
             await asyncio.wait([task for _, task in booting])
         self._remove_handler()
         self._waiting = {name: machine for name, machine in self._waiting.items() if machine.uid}
+        self._lost = None
 
     # What the informer tells
 
     def _on_node(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        obj = new if new is not None else old
+        assert obj is not None
         if new is None:
-            if old is not None:
-                self._deleting.discard(old["metadata"]["uid"])
+            self._deleting.discard(obj["metadata"]["uid"])
+        self._note(obj["metadata"]["name"])
+        if new is None:
             return
         machine = self._waiting.get(new["metadata"]["name"])
         if machine is None or group_of(new) != machine.group:

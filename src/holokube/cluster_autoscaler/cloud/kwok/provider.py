@@ -85,6 +85,15 @@ class KwokProvider:
             return None
         return self._groups.get(found.group if isinstance(found, Machine) else group_of(found))
 
+    def group_id_of(self, node: JsonObject) -> str | None:
+        """The group of a node by its own account."""
+        id_ = group_of(node)
+        return id_ if id_ in self._groups else None
+
+    def without_machine(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
+        """Those of the nodes that ``has_instance`` denies."""
+        return self._machines.lost(nodes)
+
     async def has_instance(self, node: JsonObject) -> bool:
         """Whether a node of ours is there; of nodes of others nothing is known, so they are taken to be."""
         await self._machines.ready()

@@ -1,0 +1,172 @@
+"""The pods of a cluster by what they mean to the autoscaler, kept up to date event by event.
+
+A turn takes what has changed since the last one that came so far as to use it. What was taken is kept until it is
+told to be ``settled``, so that a turn that fails half-way loses nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection
+from operator import attrgetter
+from typing import NamedTuple
+
+from holokube.client.informer import EventType
+from holokube.cluster_autoscaler.objects import is_finished, node_name_of, pod_key, priority_of
+from holokube.cluster_autoscaler.options import AutoscalerOptions
+from holokube.cluster_autoscaler.pods.classification import PodSorter, Role
+from holokube.kube.types import JsonObject
+
+PodPlace = tuple[bool, int, int]
+"""Where a pod stands: scheduled pods before nominated ones, then by a place that somebody gave it, then by age."""
+
+
+class PodChange(NamedTuple):
+    """A pod that takes room on a node in its present form."""
+
+    place: PodPlace
+    pod: JsonObject
+
+
+class TurnPods(NamedTuple):
+    """The pods as a turn finds them."""
+
+    changed: dict[str, PodChange | None]
+    """What has happened to pods that take, or took, room on nodes, by key; None for those that do so no more."""
+    unschedulable: list[JsonObject]
+    """Those for whom a scheduler has found no place, in the order of the API's list."""
+    unprocessed: list[JsonObject]
+    """Those at which no scheduler has looked yet, where one need not be waited for."""
+
+    @property
+    def pending(self) -> list[JsonObject]:
+        """Those that may need a new node."""
+        return self.unschedulable + self.unprocessed
+
+
+class _Entry:
+    __slots__ = ("number", "place", "pod", "role", "takes_room")
+
+    def __init__(self, number: int, pod: JsonObject) -> None:
+        self.number, self.pod = number, pod
+        self.role: Role | None = None
+        self.place: PodPlace = (False, 0, number)
+        self.takes_room = False
+
+
+class _Queue:
+    """Pods in order, of which each can be put in or taken out at little cost."""
+
+    __slots__ = ("_places", "pods")
+
+    def __init__(self) -> None:
+        self._places: list[PodPlace] = []
+        self.pods: list[JsonObject] = []
+
+    def add(self, entry: _Entry) -> None:
+        index = bisect_left(self._places, entry.place)
+        self._places.insert(index, entry.place)
+        self.pods.insert(index, entry.pod)
+
+    def remove(self, entry: _Entry) -> None:
+        index = bisect_left(self._places, entry.place)
+        del self._places[index], self.pods[index]
+
+
+class PodBook:
+    """A handler of the informer of pods."""
+
+    def __init__(self, options: AutoscalerOptions, place: Callable[[JsonObject], int] | None = None) -> None:
+        """``place`` orders pods by something else than the order in which they were first seen."""
+        self._sorter = PodSorter(options)
+        self._cutoff = options.expendable_pods_priority_cutoff
+        self._place = place
+        self._entries: dict[str, _Entry] = {}
+        self._last_number = 0
+        self._unschedulable = _Queue()
+        self._unprocessed = _Queue()
+        self._on_node: dict[str, dict[str, _Entry]] = {}
+        # Dicts are sets in an order that is the same in every run.
+        self._changed: dict[str, None] = {}
+        self._taken: dict[str, None] = {}
+
+    def on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        """A pod came, changed or went."""
+        obj = new if new is not None else old
+        assert obj is not None
+        key = pod_key(obj)
+        entry = self._entries.get(key)
+        if entry is not None and (new is None or entry.pod["metadata"].get("uid") != obj["metadata"].get("uid")):
+            self._drop(key, entry)
+            entry = None
+        if new is None:
+            return
+        if entry is None:
+            self._last_number += 1
+            entry = self._entries[key] = _Entry(self._last_number, new)
+        elif entry.pod is new:
+            return
+        elif entry.role is Role.SCHEDULED and entry.pod["spec"] is new["spec"] and not is_finished(new):
+            # Nothing but the state of a pod that runs is another one.
+            entry.pod = new
+            if entry.takes_room:
+                self._changed[key] = None
+            return
+        else:
+            self._unlist(key, entry)
+            entry.pod = new
+        entry.role = role = self._sorter.role_of(new)
+        entry.place = role is Role.NOMINATED, 0 if self._place is None else self._place(new), entry.number
+        if role is Role.UNSCHEDULABLE:
+            self._unschedulable.add(entry)
+        elif role is Role.UNPROCESSED:
+            self._unprocessed.add(entry)
+        entry.takes_room = (role is Role.SCHEDULED or role is Role.NOMINATED) and not self._is_expendable(new)
+        if entry.takes_room:
+            self._changed[key] = None
+        node_name = node_name_of(new)
+        if node_name:
+            self._on_node.setdefault(node_name, {})[key] = entry
+
+    def take(self) -> TurnPods:
+        """The pods of this moment, with what has changed since what was last settled."""
+        self._taken.update(self._changed)
+        self._changed.clear()
+        changed: dict[str, PodChange | None] = {}
+        for key in self._taken:
+            entry = self._entries.get(key)
+            changed[key] = PodChange(entry.place, entry.pod) if entry and entry.takes_room else None
+        return TurnPods(changed, self._unschedulable.pods.copy(), self._unprocessed.pods.copy())
+
+    def settled(self) -> None:
+        """What was taken last has been used."""
+        self._taken.clear()
+
+    def pods_on(self, names: Collection[str]) -> list[JsonObject]:
+        """The pods bound to some nodes that have not finished, in the order of the API's list."""
+        found = [
+            entry for name in names for entry in self._on_node.get(name, {}).values() if not is_finished(entry.pod)
+        ]
+        return [entry.pod for entry in sorted(found, key=attrgetter("place"))]
+
+    def _is_expendable(self, pod: JsonObject) -> bool:
+        priority = priority_of(pod)
+        return priority is not None and priority < self._cutoff
+
+    def _drop(self, key: str, entry: _Entry) -> None:
+        del self._entries[key]
+        self._unlist(key, entry)
+
+    def _unlist(self, key: str, entry: _Entry) -> None:
+        if entry.takes_room:
+            self._changed[key] = None
+        if entry.role is Role.UNSCHEDULABLE:
+            self._unschedulable.remove(entry)
+        elif entry.role is Role.UNPROCESSED:
+            self._unprocessed.remove(entry)
+        node_name = node_name_of(entry.pod)
+        if node_name:
+            there = self._on_node[node_name]
+            del there[key]
+            if not there:
+                del self._on_node[node_name]
