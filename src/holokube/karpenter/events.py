@@ -118,6 +118,10 @@ class Publisher:
         if not budget or self._buckets[budget].try_take():
             self._recorder.event(obj, type, reason, cut(message))
 
+    def quiet_until_s(self, reason: str, *same: str) -> float:
+        """Until when, by the monotonic clock, an event would not be told again."""
+        return self._until_s.get((reason, *same), 0.0)
+
     def decided(self, kind: str, subject: str, decision: str, reason: str, **facts: Any) -> None:
         """A decision that has no event of its own."""
         if self._journal is not None:

@@ -42,23 +42,37 @@ def count_nodes(nodes: Iterable[StateNode]) -> dict[str, PoolCount]:
     total: dict[str, int] = {}
     disrupting: dict[str, int] = {}
     for node in nodes:
-        claim = node.node_claim
-        if claim is None or node.node is None or not (node.is_initialized or node.is_rebooting):
-            continue
-        if conditions.is_true(claim, INSTANCE_TERMINATING):
-            continue
-        pool = node.labels.get(NODEPOOL_LABEL, "")
-        total[pool] = total.get(pool, 0) + 1
-        if node.is_marked_for_deletion or node.is_rebooting or not conditions.is_true(node.node, READY):
-            disrupting[pool] = disrupting.get(pool, 0) + 1
+        counted = counted_for(node)
+        if counted is not None:
+            pool, is_disrupting = counted
+            total[pool] = total.get(pool, 0) + 1
+            if is_disrupting:
+                disrupting[pool] = disrupting.get(pool, 0) + 1
     return {pool: PoolCount(count, disrupting.get(pool, 0)) for pool, count in total.items()}
+
+
+def counted_for(node: StateNode) -> tuple[str, bool] | None:
+    """The pool that a node counts for, and whether as one that is being disrupted; None if it does not count."""
+    claim = node.node_claim
+    if claim is None or node.node is None or not (node.is_initialized or node.is_rebooting):
+        return None
+    if conditions.is_true(claim, INSTANCE_TERMINATING):
+        return None
+    is_disrupting = node.is_marked_for_deletion or node.is_rebooting or not conditions.is_true(node.node, READY)
+    return node.labels.get(NODEPOOL_LABEL, ""), is_disrupting
 
 
 def pool_budgets(
     pools: Mapping[str, NodePool], nodes: Iterable[StateNode], now_s: float, reason: Reason
 ) -> dict[str, PoolBudget]:
     """What every pool allows for this reason now."""
-    counts = count_nodes(nodes)
+    return budgets_of(pools, count_nodes(nodes), now_s, reason)
+
+
+def budgets_of(
+    pools: Mapping[str, NodePool], counts: Mapping[str, PoolCount], now_s: float, reason: Reason
+) -> dict[str, PoolBudget]:
+    """The same for nodes that have been counted."""
     budgets: dict[str, PoolBudget] = {}
     for name, pool in pools.items():
         count = counts.get(name, PoolCount())

@@ -54,8 +54,8 @@ def obstructions(
         yield Obstruction(Blocker.NO_POOL_LABEL, f"Node doesn't have required label (label={NODEPOOL_LABEL})")
     elif pool not in rules.pools or pool not in rules.types_of_pool:
         yield Obstruction(Blocker.UNKNOWN_POOL, f"NodePool not found (NodePool={pool})")
-    if disruption_class is DisruptionClass.GRACEFUL or not _has_bounded_drain(node.node_claim):
-        yield from pod_obstructions(node.pods, rules)
+    if disruption_class is DisruptionClass.GRACEFUL or not has_bounded_drain(node.node_claim):
+        yield from pod_obstructions(node, rules)
 
 
 def _node_obstructions(node: StateNode, now_s: float) -> Iterator[Obstruction]:
@@ -76,15 +76,16 @@ def _node_obstructions(node: StateNode, now_s: float) -> Iterator[Obstruction]:
         )
 
 
-def pod_obstructions(node_pods: tuple[JsonObject, ...], rules: CandidateRules) -> Iterator[Obstruction]:
+def pod_obstructions(node: StateNode, rules: CandidateRules) -> Iterator[Obstruction]:
     """Every pod that keeps its node: protected ones first, then those that disruption budgets hold."""
-    for pod in node_pods:
-        if pods.is_protected(pod, rules.now_s) and pods.is_active(pod):
+    for facts in node.facts if node.guards else ():
+        pod = facts.pod
+        if facts.guard is not None and pods.is_protected(pod, rules.now_s) and pods.is_active(pod):
             key = pods.key_of(pod)
             yield Obstruction(
                 Blocker.POD_DO_NOT_DISRUPT, f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={key})', pods=(key,)
             )
-    for pod in node_pods:
+    for pod in node.pods if rules.limits.essence else ():
         budgets = rules.limits.obstacles(pod, rules.now_s, Obstacle.NONE_ALLOWED_NOW)
         if not budgets:
             continue
@@ -138,12 +139,17 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
     # All pods count for the one cost, even such as lower it; only those that have to move for the other.
     disruption_cost, reschedule_cost = 0.0, costs.NODE_BASE_COST
     reschedulable: list[JsonObject] = []
-    for pod in node.pods:
-        cost = costs.eviction_cost(pod, reads_deletion_cost=rules.reads_deletion_cost)
+    movable: list[JsonObject] = []
+    for facts in node.facts:
+        pod = facts.pod
+        cost = facts.cost if rules.reads_deletion_cost else costs.eviction_cost(pod, reads_deletion_cost=False)
         disruption_cost += cost
-        if pods.is_reschedulable(pod):
+        if facts.is_reschedulable:
             reschedulable.append(pod)
             reschedule_cost += max(0.0, cost)
+            # Without a word of its own and without budgets, every pod leaves.
+            if (facts.guard is None and not rules.limits.essence) or rules.limits.will_leave(pod, rules.now_s):
+                movable.append(pod)
     remaining = costs.lifetime_remaining(
         _created_s(node.node_claim), duration_s(node.node_claim.get("spec") or {}, "expireAfter"), rules.now_s
     )
@@ -157,11 +163,12 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
         disruption_cost=disruption_cost * remaining,
         reschedule_cost=reschedule_cost,
         reschedulable_pods=tuple(reschedulable),
-        movable_pods=tuple(pod for pod in reschedulable if rules.limits.will_leave(pod, rules.now_s)),
+        movable_pods=tuple(movable),
     )
 
 
-def _has_bounded_drain(claim: JsonObject) -> bool:
+def has_bounded_drain(claim: JsonObject) -> bool:
+    """Whether the time that a node takes to be emptied has an end, whatever its pods say."""
     return (claim.get("spec") or {}).get("terminationGracePeriod") is not None
 
 

@@ -6,18 +6,20 @@ of them together, even if it launches at the worst of the prices open to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from holokube.karpenter.api.labels import CONSOLIDATABLE
-from holokube.karpenter.api.node_pool import WHEN_EMPTY
+from holokube.karpenter.api.node_pool import WHEN_EMPTY, NodePool
 from holokube.karpenter.disruption.balanced import total_price
-from holokube.karpenter.disruption.simulating import describe, failures
+from holokube.karpenter.disruption.prospects import not_cheaper, pods_do_not_fit, several
+from holokube.karpenter.disruption.simulating import failures
 from holokube.karpenter.disruption.types import Blocker, Candidate, Command, Method, Notice, NoticeKind, Obstruction
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.scheduling.min_values import needed_types, unmet_min_values
 from holokube.karpenter.scheduling.results import PlannedClaim, Results
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube import conditions
 from holokube.kube.requirements import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, Requirement, Requirements
 from holokube.pricing.instance_types import ON_DEMAND, SPOT, InstanceType
@@ -67,17 +69,19 @@ def not_consolidatable(candidate: Candidate) -> Obstruction | None:
     )
 
 
-_NOT_TOLD: Final = frozenset({Blocker.STATIC_POOL, Blocker.EMPTY, Blocker.NOT_EMPTY, Blocker.NOT_CONSOLIDATABLE})
-"""Reasons that are no news to anybody, so no event tells them."""
+def is_too_early(node: StateNode, pool: NodePool) -> bool:
+    """Whether a node of a pool that consolidates is left alone for now, as nodes are most of the time."""
+    if pool.is_static or pool.consolidate_after_s is None or pool.consolidation_policy == WHEN_EMPTY:
+        return False
+    labels, claim = node.labels, node.node_claim
+    if CAPACITY_TYPE_LABEL not in labels or ZONE_LABEL not in labels:
+        return False
+    return claim is None or not conditions.is_true(claim, CONSOLIDATABLE)
 
 
 def eligibility_notices(view: DisruptionView, method: Method) -> tuple[Notice, ...]:
     """A word about candidates that a consolidation method cannot take for good."""
-    return tuple(
-        unconsolidatable(candidate, obstruction)
-        for candidate, obstruction in view.judged(method)
-        if obstruction is not None and obstruction.blocker not in _NOT_TOLD
-    )
+    return tuple(unconsolidatable(candidate, obstruction) for candidate, obstruction in view.ruled_out(method))
 
 
 def unconsolidatable(candidate: Candidate, obstruction: Obstruction) -> Notice:
@@ -102,12 +106,9 @@ def approval_notices(command: Command) -> tuple[Notice, ...]:
     return tuple(notices)
 
 
-def by_ratio(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The most money for the least disruption first.
-
-    Among equals upstream leaves it to chance; the name decides here.
-    """
-    return sorted(candidates, key=lambda candidate: (-candidate.ratio, candidate.name))
+def by_ratio(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The most money for the least disruption first."""
+    return sorted(candidates, key=lambda candidate: candidate.rank)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,12 +154,11 @@ def consolidate(view: DisruptionView, candidates: Sequence[Candidate]) -> Move |
     )
     failed = failures(results)
     if failed:
-        return Obstruction(Blocker.PODS_DO_NOT_FIT, describe(failed), pods=tuple(failed))
+        return pods_do_not_fit(failed)
     if not results.new_claims:
         return Move(gone, results)
     if len(results.new_claims) > 1:
-        count = len(results.new_claims)
-        return Obstruction(Blocker.SEVERAL_REPLACEMENTS, f"Can't remove without creating {count} candidates")
+        return several(len(results.new_claims))
     claim = results.new_claims[0]
     price = total_price(gone)
     capacity_types = claim.requirements.of(CAPACITY_TYPE_LABEL)
@@ -166,9 +166,9 @@ def consolidate(view: DisruptionView, candidates: Sequence[Candidate]) -> Move |
         return _spot_to_spot(view, gone, results, price)
     if not view.prices.cheaper(claim.candidate_types, claim.requirements, price):
         # It is not worth while to put the types in order.
-        return _not_cheaper()
+        return not_cheaper()
     options = view.prices.cheaper(view.prices.ordered(claim), claim.requirements, price)
-    obstruction = _unmet(options, claim.requirements) or (None if options else _not_cheaper())
+    obstruction = _unmet(options, claim.requirements) or (None if options else not_cheaper())
     if obstruction is not None:
         return obstruction
     requirements = claim.requirements
@@ -195,7 +195,7 @@ def _spot_to_spot(
     claim = results.new_claims[0]
     requirements = claim.requirements.adding(_SPOT_ONLY)
     options = view.prices.cheaper(view.prices.ordered(claim), requirements, price)
-    obstruction = _unmet(options, requirements) or (None if options else _not_cheaper())
+    obstruction = _unmet(options, requirements) or (None if options else not_cheaper())
     if obstruction is not None:
         return obstruction
     if len(gone) == 1:
@@ -218,7 +218,3 @@ def _unmet(options: Sequence[InstanceType], requirements: Requirements) -> Obstr
         Blocker.MIN_VALUES,
         f"Filtering by price: minValues requirement is not met for label(s) (label(s)=[{' '.join(sorted(unmet))}])",
     )
-
-
-def _not_cheaper() -> Obstruction:
-    return Obstruction(Blocker.NOT_CHEAPER, "Can't replace with a cheaper node")

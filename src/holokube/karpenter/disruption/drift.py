@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holokube.karpenter.api.labels import DRIFTED
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.simulating import describe, failures
 from holokube.karpenter.disruption.types import (
@@ -20,6 +21,7 @@ from holokube.karpenter.disruption.types import (
 )
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube import conditions
 from holokube.kube.timeformat import parse_time
 
@@ -47,14 +49,20 @@ class Drift:
             return Obstruction(Blocker.NOT_DRIFTED, "Node is what its NodePool asks for")
         return None
 
+    def passes_over(self, node: StateNode, pool: NodePool) -> bool:  # noqa: ARG002 - whatever its pool is
+        """Nodes that have not drifted."""
+        return node.node_claim is None or not conditions.is_true(node.node_claim, DRIFTED)
+
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first drifted node whose pods all find a place, on nodes that exist or on any number of new ones."""
         return without_pauses(self.steps(view, memory))
 
     def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
         """The same, candidate by candidate."""
-        left = view.budget_left(self.reason)
         notices: list[Notice] = []
+        if not view.count(self):
+            return Outcome(None, memory)
+        left = view.budget_left(self.reason)
         for candidate in sorted(view.candidates(self), key=_order):
             if left.get(candidate.pool.name, 0) == 0:
                 continue

@@ -34,13 +34,16 @@ class _Budget:
 class EvictionLimits:
     """The budgets of a cluster; remembers which ones match pods with the same labels."""
 
-    __slots__ = ("_budgets", "_matching")
+    __slots__ = ("_budgets", "_matching", "essence")
 
     def __init__(self, pdbs: Iterable[JsonObject] = ()) -> None:
         self._budgets: dict[str, list[_Budget]] = {}
+        self.essence: list[tuple[str, JsonObject | None, bool]] = []
+        """All that the answers go by; limits with the same essence give the same answers."""
         for pdb in pdbs:
             budget = _read(pdb)
             self._budgets.setdefault(budget.namespace, []).append(budget)
+            self.essence.append((budget.key, pdb.get("spec"), budget.allowed == 0))
         self._matching: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[_Budget, ...]] = {}
 
     def obstacles(self, pod: JsonObject, now_s: float, obstacle: Obstacle) -> tuple[str, ...]:

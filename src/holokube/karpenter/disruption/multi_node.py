@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import scores_of
 from holokube.karpenter.disruption.consolidation import (
     Move,
     Replacement,
     approval_notices,
-    by_ratio,
     consolidate,
     consolidation_obstruction,
     eligibility_notices,
+    is_too_early,
 )
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.types import (
@@ -29,6 +30,7 @@ from holokube.karpenter.disruption.types import (
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.min_values import unmet_min_values
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import Requirements
 
 TIMEOUT_S: Final = 60.0
@@ -55,6 +57,10 @@ class MultiNodeConsolidation:
         """Nodes with pods, of pools that consolidate more than empty ones."""
         return consolidation_obstruction(candidate)
 
+    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
+        """Nodes whose pods came or went too recently."""
+        return is_too_early(node, pool)
+
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The longest row, if two or more can go."""
         return without_pauses(self.steps(view, memory))
@@ -62,12 +68,12 @@ class MultiNodeConsolidation:
     def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
         """The same, row by row."""
         notices = eligibility_notices(view, self)
-        candidates = view.candidates(self)
-        if not candidates or memory.is_settled(view.mark):
+        if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, notices)
         left = view.budget_left(self.reason)
         chosen: list[Candidate] = []
-        for candidate in by_ratio(candidates):
+        candidates = view.ranked(self)
+        for candidate in candidates:
             if left.get(candidate.pool.name, 0) > 0:
                 left[candidate.pool.name] -= 1
                 chosen.append(candidate)
@@ -97,6 +103,8 @@ class MultiNodeConsolidation:
         return _Found(best)
 
     def _try(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Command | None:
+        if view.outlook is not None and view.outlook.cannot_go(candidates):
+            return None
         move = consolidate(view, candidates)
         if isinstance(move, Obstruction):
             return None
@@ -106,7 +114,7 @@ class MultiNodeConsolidation:
                 return None
             move = Move(move.candidates, move.results, replacement)
         command = move.command(view, self)
-        scores = scores_of(command.candidates, command.savings, view.totals)
+        scores = scores_of(command.candidates, command.savings, view.totals_for(command.candidates))
         if not all(score.is_approved for score in scores.values()):
             return None
         return replace(command, scores=scores)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import can_pass, scores_of
 from holokube.karpenter.disruption.consolidation import (
     approval_notices,
@@ -14,6 +15,7 @@ from holokube.karpenter.disruption.consolidation import (
     consolidate,
     consolidation_obstruction,
     eligibility_notices,
+    is_too_early,
     unconsolidatable,
 )
 from holokube.karpenter.disruption.memory import Memory
@@ -28,6 +30,7 @@ from holokube.karpenter.disruption.types import (
 )
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
+from holokube.karpenter.scheduling.state_node import StateNode
 
 TIMEOUT_S: Final = 180.0
 
@@ -45,6 +48,10 @@ class SingleNodeConsolidation:
         """Nodes with pods, of pools that consolidate more than empty ones."""
         return consolidation_obstruction(candidate)
 
+    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
+        """Nodes whose pods came or went too recently."""
+        return is_too_early(node, pool)
+
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first candidate that can go."""
         return without_pauses(self.steps(view, memory))
@@ -52,22 +59,26 @@ class SingleNodeConsolidation:
     def steps(self, view: DisruptionView, memory: Memory) -> Steps[Outcome]:
         """The same, candidate by candidate."""
         notices = list(eligibility_notices(view, self))
-        candidates = view.candidates(self)
-        if not candidates or memory.is_settled(view.mark):
+        if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, tuple(notices))
         left = view.budget_left(self.reason)
+        candidates = view.ranked(self)
+        pools = {candidate.pool.name for candidate in candidates}
+        if len(pools) > 1:
+            candidates = in_turns(candidates, memory.unreached_pools)
+        was_held_back = any(left.get(pool, 0) == 0 for pool in pools)
+        if view.outlook is not None:
+            candidates = view.outlook.worth_a_look(candidates)
         unreached = {candidate.pool.name for candidate in candidates}
-        was_held_back = False
         started_s = view.elapsed_s()
-        for candidate in in_turns(candidates, memory.unreached_pools):
+        for candidate in candidates:
             if view.elapsed_s() - started_s > TIMEOUT_S:
                 later = memory.with_unreached(tuple(sorted(unreached)))
                 return Outcome(None, later, tuple(notices), timed_out=True)
             unreached.discard(candidate.pool.name)
             if left.get(candidate.pool.name, 0) == 0:
-                was_held_back = True
                 continue
-            if not can_pass(candidate, view.totals):
+            if not can_pass(candidate, view.totals_for((candidate,))):
                 continue
             command = self.consider(view, candidate)
             if isinstance(command, Obstruction):
@@ -81,11 +92,14 @@ class SingleNodeConsolidation:
 
     def consider(self, view: DisruptionView, candidate: Candidate) -> Command | Obstruction:
         """What can be done with one node, budgets aside."""
+        foreseen = view.outlook.against(candidate) if view.outlook is not None else None
+        if foreseen is not None:
+            return foreseen
         move = consolidate(view, (candidate,))
         if isinstance(move, Obstruction):
             return move
         command = move.command(view, self)
-        scores = scores_of(command.candidates, command.savings, view.totals)
+        scores = scores_of(command.candidates, command.savings, view.totals_for(command.candidates))
         for score in scores.values():
             if not score.is_approved:
                 return Obstruction(Blocker.SCORE, f"Not worth the disruption: {score}")

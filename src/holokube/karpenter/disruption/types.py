@@ -85,6 +85,12 @@ class Blocker(StrEnum):
     SCORE = "balanced-score"
 
 
+UNTOLD: Final = frozenset({
+    Blocker.STATIC_POOL, Blocker.EMPTY, Blocker.NOT_EMPTY, Blocker.NOT_CONSOLIDATABLE, Blocker.NOT_DRIFTED,
+})  # fmt: skip
+"""Reasons of methods that are no news to anybody, so no event tells them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Obstruction:
     """One reason against disrupting a node, for machines and for people."""
@@ -137,7 +143,7 @@ class Candidate:
     price: float
     """What it costs per hour; 0 if nobody knows."""
     disruption_cost: float
-    """Over all its pods, less the nearer the node is to its end."""
+    """Over all its pods, less the nearer the node is to its end; as of when it was first looked at."""
     reschedule_cost: float
     """What moving its pods costs; at least 1."""
     reschedulable_pods: tuple[JsonObject, ...]
@@ -154,6 +160,14 @@ class Candidate:
     def ratio(self) -> float:
         """Price saved for each unit of disruption; candidates are looked at from the highest down."""
         return self.price / self.reschedule_cost
+
+    @cached_property
+    def rank(self) -> tuple[float, str]:
+        """The most money for the least disruption first.
+
+        Among equals upstream leaves it to chance; the name decides here.
+        """
+        return -self.ratio, self.name
 
     @property
     def is_empty(self) -> bool:
@@ -279,6 +293,14 @@ class Method(Protocol):
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The one thing to do now, if there is one."""
+
+
+@runtime_checkable
+class Picky(Protocol):
+    """A method that can leave a node out without looking at its pods."""
+
+    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
+        """Whether it would not take a candidate of this pool, and would say nothing about it, whatever its pods are."""
 
 
 @runtime_checkable

@@ -6,20 +6,31 @@ it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import PoolTotals, pool_costs, pool_totals
-from holokube.karpenter.disruption.budgets import PoolBudget, pool_budgets
+from holokube.karpenter.disruption.budgets import PoolBudget, PoolCount, budgets_of, count_nodes
+from holokube.karpenter.disruption.candidate_book import CandidateBook
 from holokube.karpenter.disruption.candidates import CandidateRules, Scan, scan
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.disruption.memory import Mark
 from holokube.karpenter.disruption.prices import PriceBook
+from holokube.karpenter.disruption.prospects import Outlook
 from holokube.karpenter.disruption.simulating import Simulator
-from holokube.karpenter.disruption.types import Candidate, DisruptionClass, Method, Obstruction, Reason
+from holokube.karpenter.disruption.types import (
+    UNTOLD,
+    Candidate,
+    DisruptionClass,
+    Method,
+    Notice,
+    Obstruction,
+    Reason,
+    is_balanced,
+)
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
@@ -61,6 +72,10 @@ class DisruptionView:
     well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
     problem: Callable[[], Problem] | None = None
     """What a plan for the whole cluster starts from, gathered when it is asked for; None where nobody makes one."""
+    book: CandidateBook | None = None
+    """What earlier views of the same cluster have found out about its nodes."""
+    find_outlook: Callable[[], Outlook | None] | None = None
+    """What can be told about candidates by counting, worked out when it is asked for."""
     elapsed_s: Callable[[], float] = _no_time_passes
     """How long the search has been going on; asked between probes."""
     _scans: dict[DisruptionClass, Scan] = field(default_factory=dict, init=False, repr=False)
@@ -75,20 +90,45 @@ class DisruptionView:
         return CandidateRules(
             now_s=self.now_s,
             pools=self.pools,
-            types_of_pool={
-                pool: {one.name: one for one in types} for pool, types in self.types_of_pool.items() if types
-            },
+            types_of_pool=self._types_by_name(),
             limits=EvictionLimits(self.pdbs),
             queued=self.queued,
             reads_deletion_cost=not self.options.manages_pod_deletion_cost,
         )
 
+    def _types_by_name(self) -> Mapping[str, Mapping[str, InstanceType]]:
+        if self.book is not None:
+            return self.book.by_name(self.types_of_pool)
+        return {pool: {one.name: one for one in types} for pool, types in self.types_of_pool.items() if types}
+
+    @cached_property
+    def _read(self) -> CandidateBook | None:
+        """The book, brought up to date."""
+        if self.book is not None:
+            self.book.update(self.nodes, self.rules)
+        return self.book
+
     def scan(self, disruption_class: DisruptionClass) -> Scan:
         """Candidates, and why the others are none."""
         found = self._scans.get(disruption_class)
         if found is None:
-            found = self._scans[disruption_class] = scan(self.nodes, self.rules, disruption_class)
+            found = self._scans[disruption_class] = self._scan(disruption_class)
         return found
+
+    def _scan(self, disruption_class: DisruptionClass) -> Scan:
+        if self._read is None:
+            return scan(self.nodes, self.rules, disruption_class)
+        scanned = list(self._read.scanned(disruption_class))
+        return Scan(
+            tuple(candidate for candidate, _, _ in scanned if candidate is not None),
+            tuple((node, against) for _, node, against in scanned if against is not None),
+        )
+
+    def blocked_notices(self, disruption_class: DisruptionClass) -> Sequence[Notice]:
+        """A word about every managed node that is no candidate."""
+        if self._read is None:
+            return self.scan(disruption_class).notices()
+        return self._read.blocked_notices(disruption_class)
 
     def judged(self, method: Method) -> tuple[tuple[Candidate, Obstruction | None], ...]:
         """All candidates, each with why the method would not take it."""
@@ -98,20 +138,47 @@ class DisruptionView:
             found = self._judged[method.name] = tuple((one, method.obstruction(one)) for one in candidates)
         return found
 
+    def ruled_out(self, method: Method) -> list[tuple[Candidate, Obstruction]]:
+        """Candidates that a method would not take for a reason that users may want to know."""
+        if self._read is not None:
+            return self._read.ruled_out(method)
+        return [(one, why) for one, why in self.judged(method) if why is not None and why.blocker not in UNTOLD]
+
     def candidates(self, method: Method) -> list[Candidate]:
         """The candidates that a method would take."""
+        if self._read is not None:
+            return self._read.candidates(method)
         return [one for one, obstruction in self.judged(method) if obstruction is None]
+
+    def ranked(self, method: Method) -> list[Candidate]:
+        """The same, the most money for the least disruption first."""
+        if self._read is not None:
+            return self._read.ranked(method)
+        return sorted(self.candidates(method), key=lambda candidate: candidate.rank)
+
+    def count(self, method: Method) -> int:
+        """How many candidates a method would take."""
+        return self._read.count(method) if self._read is not None else len(self.candidates(method))
+
+    @cached_property
+    def _counts(self) -> dict[str, PoolCount]:
+        return self._read.counts() if self._read is not None else count_nodes(self.nodes)
 
     def budgets(self, reason: Reason) -> dict[str, PoolBudget]:
         """What each pool allows."""
         found = self._budgets.get(reason)
         if found is None:
-            found = self._budgets[reason] = pool_budgets(self.pools, self.nodes, self.now_s, reason)
+            found = self._budgets[reason] = budgets_of(self.pools, self._counts, self.now_s, reason)
         return found
 
     def budget_left(self, reason: Reason) -> dict[str, int]:
         """How many more nodes of each pool may go; a new dict to count down."""
         return {pool: budget.left for pool, budget in self.budgets(reason).items()}
+
+    @cached_property
+    def outlook(self) -> Outlook | None:
+        """What can be told about candidates without a simulation; None where nothing can."""
+        return self.find_outlook() if self.find_outlook is not None else None
 
     @cached_property
     def totals(self) -> dict[str, PoolTotals]:
@@ -122,6 +189,10 @@ class DisruptionView:
             pool_costs(self.nodes, self.rules.types_of_pool) if self.pool_costs is None else self.pool_costs,
             reads_deletion_cost=not self.options.manages_pod_deletion_cost,
         )
+
+    def totals_for(self, candidates: Iterable[Candidate]) -> Mapping[str, PoolTotals]:
+        """The totals that scores of a move go by; nothing is counted where none of its pools is Balanced."""
+        return self.totals if any(is_balanced(candidate.pool) for candidate in candidates) else {}
 
     @cached_property
     def prices(self) -> PriceBook:

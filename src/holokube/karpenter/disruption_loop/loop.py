@@ -9,15 +9,17 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.base.log import get_logger
 from holokube.karpenter.disruption.budgets import budget_notices
+from holokube.karpenter.disruption.candidate_book import CandidateBook
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.methods import METHODS
 from holokube.karpenter.disruption.orchestration import stale_marks
+from holokube.karpenter.disruption.prospects import Outlook, Prospects
 from holokube.karpenter.disruption.simulating import Simulator
 from holokube.karpenter.disruption.types import VALIDATION_DELAY_S, Command, Interruptible, Method, is_balanced
 from holokube.karpenter.disruption.validation import Rejection, validate
 from holokube.karpenter.disruption.view import DisruptionOptions, DisruptionView
 from holokube.karpenter.disruption_loop.marking import Marker
-from holokube.karpenter.disruption_loop.notices import tell
+from holokube.karpenter.disruption_loop.notices import stays_told_until_s, tell
 from holokube.karpenter.disruption_loop.picture import Picture
 from holokube.karpenter.disruption_loop.queue import CommandFailed, DisruptionQueue
 from holokube.karpenter.events import Publisher
@@ -26,6 +28,7 @@ from holokube.karpenter.pausing import with_pauses
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.provisioning.world import Scene, World
 from holokube.karpenter.scheduling.results import Results
+from holokube.karpenter.scheduling.simulation import Simulation
 from holokube.karpenter.state.cluster import ClusterState
 from holokube.karpenter.state.collector import pool_costs
 from holokube.kube.types import JsonObject
@@ -70,6 +73,9 @@ class DisruptionLoop:
         self._options = options
         self._methods = methods
         self._memory: dict[str, Memory] = {method.name: Memory() for method in methods}
+        self._searches = {method.name: method for method in methods if isinstance(method, Interruptible)}
+        self._book = CandidateBook()
+        self._prospects = Prospects(clock.monotonic, lambda node: stays_told_until_s(node, publisher))
         self._search_began_s = 0.0
         self._timed_out = False
         self._settled: Picture | None = None
@@ -85,7 +91,7 @@ class DisruptionLoop:
         """One pass."""
         if not self._state.is_synced():
             return Result(requeue_after_s=UNSYNCED_S)
-        await self._marker.unmark(stale_marks(self._state.nodes(), self._queue.provider_ids))
+        await self._marker.unmark(stale_marks(self._state.marked_nodes(), self._queue.provider_ids))
         view = self._view()
         picture = Picture.of(view, self._state)
         if picture is not None and picture == self._settled:
@@ -127,19 +133,20 @@ class DisruptionLoop:
     async def _decide(self, method: Method, view: DisruptionView) -> Command | None:
         started_s = self._search_began_s = self._clock.monotonic()
         memory = self._memory[method.name]
-        if isinstance(method, Interruptible):
-            outcome = await with_pauses(self._clock, method.steps(view, memory))
+        searches = self._searches.get(method.name)
+        if searches is not None:
+            outcome = await with_pauses(self._clock, searches.steps(view, memory))
         else:
             outcome = method.compute(view, memory)
         self._memory[method.name] = outcome.memory
         reason = method.reason.lower()
-        self._metrics.eligible_nodes(reason, len(view.candidates(method)))
+        self._metrics.eligible_nodes(reason, view.count(method))
         self._metrics.method_evaluated(reason, method.consolidation_type, self._clock.monotonic() - started_s)
         self._timed_out = outcome.timed_out
         if outcome.timed_out:
             self._metrics.consolidation_timed_out(method.consolidation_type)
-        told = [*view.scan(method.disruption_class).notices(), *outcome.notices]
-        if view.candidates(method):
+        told = [*view.blocked_notices(method.disruption_class), *outcome.notices]
+        if view.count(method):
             told += budget_notices(view.pools, view.budgets(method.reason), method.reason)
         tell(told, self._publisher)
         for pool, score in (outcome.command.scores if outcome.command is not None else {}).items():
@@ -151,14 +158,15 @@ class DisruptionLoop:
         self._seen = self._state.version
         pools = self._world.pools()
         types = self._world.types(pools)
-        nodes = tuple(self._state.nodes())
+        nodes = self._state.all_nodes
         scene = cache(lambda: self._world.scene(self._state, self._world.provisioning_options()))
+        simulator = cache(lambda: self._simulate(scene()))
         return DisruptionView(
             now_s=self._clock.time(),
             nodes=nodes,
             pools=pools,
             types_of_pool=types,
-            simulator=_LateSimulator(lambda: self._simulate(scene())),
+            simulator=_LateSimulator(simulator),
             pdbs=self._world.pdbs(),
             queued=self._queue.provider_ids,
             mark=self._state.consolidation_mark(),
@@ -166,8 +174,16 @@ class DisruptionLoop:
             options=self._options,
             well_known=self._provider.well_known,
             problem=lambda: scene().problem,
+            book=self._book,
+            find_outlook=lambda: self._outlook(simulator()),
             elapsed_s=lambda: self._clock.monotonic() - self._search_began_s,
         )
+
+
+    def _outlook(self, simulator: Simulator) -> Outlook | None:
+        if not isinstance(simulator, Simulation) or simulator.headroom is None:
+            return None
+        return Outlook(self._prospects, simulator.headroom, simulator.ground.forms)
 
 
 class _LateSimulator:
@@ -175,9 +191,6 @@ class _LateSimulator:
 
     def __init__(self, make: Callable[[], Simulator]) -> None:
         self._make = make
-        self._made: Simulator | None = None
 
     def simulate(self, gone: Collection[str], pods: Sequence[JsonObject], *, is_consolidation: bool) -> Results:
-        if self._made is None:
-            self._made = self._make()
-        return self._made.simulate(gone, pods, is_consolidation=is_consolidation)
+        return self._make().simulate(gone, pods, is_consolidation=is_consolidation)

@@ -7,6 +7,7 @@ from typing import Final
 
 from holokube.karpenter.disruption.types import Notice, NoticeKind
 from holokube.karpenter.events import DEDUPE_S, UNCONSOLIDATABLE_DEDUPE_S, Publisher
+from holokube.karpenter.scheduling.state_node import StateNode
 
 _POOL_DEDUPE_S: Final = 60.0
 
@@ -25,3 +26,10 @@ def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
                 notice.pool.object, notice.kind.value, notice.message, notice.pool.uid, *notice.dedupe,
                 dedupe_s=_POOL_DEDUPE_S,
             )  # fmt: skip
+
+
+def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
+    """Until when nobody has to be told again that a node cannot be consolidated."""
+    kind = NoticeKind.UNCONSOLIDATABLE.value
+    objects = [obj for obj in (node.node, node.node_claim) if obj is not None]
+    return min(publisher.quiet_until_s(kind, str(obj["metadata"].get("uid", ""))) for obj in objects)

@@ -32,7 +32,7 @@ class Picture:
         return cls(
             state.version,
             view.mark,
-            sum(node.is_nominated(view.now_s) for node in view.nodes),
+            state.count_nominated(view.now_s),
             view.queued,
             tuple(_version(pool.object) for pool in view.pools.values()),
             tuple(map(_version, view.pdbs)),

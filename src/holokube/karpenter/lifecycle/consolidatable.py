@@ -16,6 +16,8 @@ class Consolidatable(NamedTuple):
 
     claim: JsonObject
     look_again_s: float | None = None
+    quiet_since_s: float | None = None
+    """What the time to look again is counted from."""
 
 
 def consolidatable(claim: JsonObject, pool: NodePool, now_s: float) -> Consolidatable:
@@ -27,5 +29,5 @@ def consolidatable(claim: JsonObject, pool: NodePool, now_s: float) -> Consolida
         quiet_since_s = CLAIM_CONDITIONS.since_s(claim, INITIALIZED) or 0.0
     left_s = quiet_since_s + pool.consolidate_after_s - now_s
     if left_s > 0:
-        return Consolidatable(CLAIM_CONDITIONS.without(claim, CONSOLIDATABLE), left_s)
+        return Consolidatable(CLAIM_CONDITIONS.without(claim, CONSOLIDATABLE), left_s, quiet_since_s)
     return Consolidatable(CLAIM_CONDITIONS.with_true(claim, CONSOLIDATABLE, now_s))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from holokube.base.clock import Clock
 from holokube.client.client import Client
@@ -21,7 +21,13 @@ from holokube.karpenter.lifecycle.drift import (
     is_still_offered,
     why_drifted,
 )
-from holokube.karpenter.lifecycle.sources import BY_POOL, claims_of_class, claims_of_pool, pools_of_claim
+from holokube.karpenter.lifecycle.sources import (
+    BY_POOL,
+    claims_of_class,
+    claims_of_pool,
+    is_other_pool,
+    pools_of_claim,
+)
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
 from holokube.kube.types import JsonObject
@@ -31,6 +37,31 @@ from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 
 WORKERS: Final = 16
+
+
+class _Settled(NamedTuple):
+    """A claim whose conditions are as they should be, for as long as nothing but time passes."""
+
+    claim: JsonObject
+    pool: NodePool
+    quiet_since_s: float | None
+    """When its pods last changed, if it is not consolidatable because of that."""
+    type_check_s: float
+
+    def holds(self, claim: JsonObject, pool: NodePool, now_s: float) -> bool:
+        """Whether another look would find the same."""
+        if self.claim is not claim or self.pool is not pool or now_s >= self.type_check_s:
+            return False
+        return self.quiet_since_s is None or self._quiet_s(now_s) > 0
+
+    def _quiet_s(self, now_s: float) -> float:
+        assert self.quiet_since_s is not None
+        assert self.pool.consolidate_after_s is not None
+        return self.quiet_since_s + self.pool.consolidate_after_s - now_s
+
+    def wait_s(self, now_s: float) -> float:
+        """When to look again."""
+        return LOOK_AGAIN_S if self.quiet_since_s is None else min(LOOK_AGAIN_S, self._quiet_s(now_s))
 
 
 class DisruptionConditions(ControllerComponent):
@@ -45,11 +76,13 @@ class DisruptionConditions(ControllerComponent):
         self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim)
         self._pools = informers.get(NODE_POOLS)
         self._type_seen_s: dict[str, float] = {}
+        self._settled: dict[str, _Settled] = {}
+        self._pool_views: dict[str, NodePool] = {}
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS,
             sources=[
                 InformerSource(self._claims, enqueue_self),
-                InformerSource(self._pools, claims_of_pool(self._claims)),
+                InformerSource(self._pools, claims_of_pool(self._claims), predicates=[is_other_pool]),
                 InformerSource(informers.get(KWOK_NODE_CLASSES), claims_of_class(self._claims)),
             ],
         )  # fmt: skip
@@ -58,25 +91,50 @@ class DisruptionConditions(ControllerComponent):
         """Brings the conditions of one claim up to date."""
         stored = self._claims.lister.get(name)
         if stored is None:
+            self._settled.pop(name, None)
             return None
         claim = NodeClaim.of(stored)
         pool_object = self._pools.lister.get(claim.pool_name)
         if claim.is_deleting or not self._provider.supports(claim.node_class_ref) or pool_object is None:
             self._type_seen_s.pop(claim.uid, None)
+            self._settled.pop(name, None)
             return None
         try:
-            pool, now_s = NodePool.of(pool_object), self._clock.time()
+            pool, now_s = self._pool(pool_object), self._clock.time()
         except ValueError:
             # Validation tells it in the pool's condition; until that is mended nothing follows from the pool.
             return None
+        settled = self._settled.get(name)
+        if settled is not None and settled.holds(stored, pool, now_s) and not self._provider.why_drifted(claim):
+            return Result(requeue_after_s=settled.wait_s(now_s))
         changed = self._drift(stored, pool, now_s)
-        waits_s = [LOOK_AGAIN_S] if CLAIM_CONDITIONS.is_true(stored, LAUNCHED) else []
+        is_launched = CLAIM_CONDITIONS.is_true(stored, LAUNCHED)
+        waits_s = [LOOK_AGAIN_S] if is_launched else []
+        quiet = None
         if not pool.is_static:
             step = consolidatable(changed, pool, now_s)
             changed = step.claim
             waits_s += [] if step.look_again_s is None else [step.look_again_s]
+            quiet = step.quiet_since_s
+        if changed is stored and is_launched:
+            self._settled[name] = _Settled(stored, pool, quiet, self._type_check_s(claim))
+        else:
+            self._settled.pop(name, None)
         await patch_status(self._client, NODE_CLAIMS, stored, changed)
         return Result(requeue_after_s=min(waits_s)) if waits_s else None
+
+    def _pool(self, obj: JsonObject) -> NodePool:
+        """The pool as it is; what was read of one with the same spec and annotations holds."""
+        known = self._pool_views.get(obj["metadata"]["name"])
+        if known is None or not _asks_the_same(known.object, obj):
+            known = self._pool_views[obj["metadata"]["name"]] = NodePool.of(obj)
+        return known
+
+    def _type_check_s(self, claim: NodeClaim) -> float:
+        """Before when the claim is not looked up in the catalogue."""
+        seen_s = self._type_seen_s.get(claim.uid)
+        old_enough_s = claim.created_s + TYPE_CHECK_AGE_S
+        return old_enough_s if seen_s is None else max(old_enough_s, seen_s + TYPE_CHECK_EVERY_S)
 
     def _drift(self, claim: JsonObject, pool: NodePool, now_s: float) -> JsonObject:
         reason = self._why_drifted(NodeClaim.of(claim), pool, now_s)
@@ -95,3 +153,11 @@ class DisruptionConditions(ControllerComponent):
                 return INSTANCE_TYPE_NOT_FOUND
             self._type_seen_s[claim.uid] = now_s
         return self._provider.why_drifted(claim)
+
+
+def _asks_the_same(known: JsonObject, pool: JsonObject) -> bool:
+    if known is pool:
+        return True
+    return known.get("spec") == pool.get("spec") and all(
+        known["metadata"].get(field) == pool["metadata"].get(field) for field in ("uid", "annotations")
+    )

@@ -62,8 +62,9 @@ class GarbageCollection:
     async def reconcile(self) -> Result:
         """One comparison."""
         listed = {one.provider_id for one in await self._provider.instances() if not one.is_terminating}
-        managed = [c for c in self._claims.lister.list() if self._provider.supports(NodeClaim.of(c).node_class_ref)]
-        for claim in lost(managed, listed):
+        for claim in lost(self._claims.lister.list(), listed):
+            if not self._provider.supports(NodeClaim.of(claim).node_class_ref):
+                continue
             nodes = self._nodes.lister.by_index(BY_PROVIDER_ID, NodeClaim.of(claim).provider_id)
             if len(nodes) == 1 and is_true(nodes[0], "Ready"):
                 # Whatever the provider says: a kubelet is at work there.
@@ -79,7 +80,10 @@ def lost(claims: Iterable[JsonObject], listed: set[str]) -> list[JsonObject]:
     """Registered claims whose instance the provider does not list; others have their time-out."""
     found = []
     for claim in claims:
+        # Nearly all are listed, so that is asked first.
+        if ((claim.get("status") or {}).get("providerID") or "") in listed:
+            continue
         view = NodeClaim.of(claim)
-        if view.is_registered and not view.is_deleting and view.provider_id not in listed:
+        if view.is_registered and not view.is_deleting:
             found.append(claim)
     return found

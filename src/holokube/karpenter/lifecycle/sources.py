@@ -8,6 +8,7 @@ from typing import Final
 from holokube.client.informer import Informer
 from holokube.karpenter.api.labels import NODEPOOL_LABEL
 from holokube.kube.types import JsonObject
+from holokube.runtime.sources import Change
 
 BY_POOL: Final = "karpenter/pool"
 Names = Callable[[JsonObject], Iterable[str]]
@@ -26,6 +27,16 @@ def claims_of_pool(claims: Informer) -> Names:
         return [claim["metadata"]["name"] for claim in claims.lister.by_index(BY_POOL, pool["metadata"]["name"])]
 
     return names
+
+
+def is_other_pool(change: Change) -> bool:
+    """Whether a pool asks for something else now; what it counts and how it fares means nothing to its claims."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    return old.get("spec") != new.get("spec") or any(
+        old["metadata"].get(field) != new["metadata"].get(field) for field in ("uid", "annotations")
+    )
 
 
 def claims_of_class(claims: Informer) -> Names:

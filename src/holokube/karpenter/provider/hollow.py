@@ -89,6 +89,8 @@ class HollowProvider:
         self._classes = informers.get(KWOK_NODE_CLASSES)
         self._market = _Market()
         self._tries: dict[str, int] = {}
+        self._instances: dict[str, tuple[JsonObject, Instance]] = {}
+        """Machines as they were last listed, each with the Node that it was read from."""
         self._offered: tuple[object, Sequence[InstanceType]] = (None, catalog.types)
 
     @property
@@ -154,11 +156,15 @@ class HollowProvider:
         raise InstanceGone(f"there is no instance {provider_id}", hint="Its Node was deleted.")
 
     async def instances(self) -> list[Instance]:
-        return [
-            instance_of_node(node)
-            for node in self._nodes.lister.list()
-            if str((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER_PREFIX)
-        ]
+        before, found = self._instances, dict[str, tuple[JsonObject, Instance]]()
+        for node in self._nodes.lister.list():
+            provider_id = str((node.get("spec") or {}).get("providerID") or "")
+            if provider_id.startswith(PROVIDER_PREFIX):
+                name = node["metadata"]["name"]
+                known = before.get(name)
+                found[name] = known if known is not None and known[0] is node else (node, instance_of_node(node))
+        self._instances = found
+        return [instance for _, instance in found.values()]
 
     def _choose(self, claim: NodeClaim, rng: Rng) -> Choice:
         if len(self._tries) > _TRIES_KEPT:

@@ -10,6 +10,7 @@ from holokube.karpenter.api.labels import NODEPOOL_LABEL
 from holokube.karpenter.api.validation import requirement_problems
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.disruption.pods import is_provisionable
+from holokube.karpenter.scheduling.pod_facts import is_plain
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.kube.requirements import Requirements
@@ -34,19 +35,36 @@ class Selection:
     ignored: list[Ignored]
 
 
+class Selector:
+    """Sorts the pods of a cluster, and remembers what it found about those that are still the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[JsonObject, bool, Ignored | None]] = {}
+
+    def select(self, pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
+        """Those that something is provided for, and those that are left out."""
+        selection, before, known = Selection([], []), self._known, dict[int, tuple[JsonObject, bool, Ignored | None]]()
+        for pod in pods:
+            found = before.get(id(pod))
+            if found is None:
+                is_waiting = is_provisionable(pod)
+                found = pod, is_waiting, why_ignored(pod, volumes, well_known) if is_waiting else None
+            if not found[1] or is_plain(pod):
+                # Volumes may change under a pod that is the same. The pod is kept, so that no other has its identity.
+                known[id(pod)] = found
+            if not found[1]:
+                continue
+            if found[2] is None:
+                selection.pending.append(pod)
+            else:
+                selection.ignored.append(found[2])
+        self._known = known
+        return selection
+
+
 def select(pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
     """Sorts the pods of a cluster."""
-    pending: list[JsonObject] = []
-    ignored: list[Ignored] = []
-    for pod in pods:
-        if not is_provisionable(pod):
-            continue
-        why = why_ignored(pod, volumes, well_known)
-        if why is None:
-            pending.append(pod)
-        else:
-            ignored.append(why)
-    return Selection(pending, ignored)
+    return Selector().select(pods, volumes, well_known)
 
 
 def why_ignored(pod: JsonObject, volumes: VolumeReader, well_known: frozenset[str]) -> Ignored | None:

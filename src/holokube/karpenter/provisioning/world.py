@@ -30,8 +30,9 @@ from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.lifecycle.sources import class_ref_of_pool
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.provisioning.daemons import BY_DAEMON_SET, daemon_pod, daemon_sets_of
-from holokube.karpenter.provisioning.selection import Selection, moving_pods, select
+from holokube.karpenter.provisioning.selection import Selection, Selector, moving_pods
 from holokube.karpenter.scheduling.problem import Problem, SolveOptions, Storage
+from holokube.karpenter.scheduling.standing_ground import StandingGround
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.karpenter.settings import Settings
@@ -85,6 +86,8 @@ class World:
             resources += [SERVICES, *_OWNERS]
         self._informers: dict[Resource, Informer] = {one: informers.get(one) for one in resources}
         self._pool_views: dict[str, tuple[JsonObject, NodePool]] = {}
+        self._standing = StandingGround()
+        self._selector = Selector()
 
     @property
     def informers(self) -> list[Informer]:
@@ -94,9 +97,9 @@ class World:
     def scene(self, state: ClusterState, options: SolveOptions) -> Scene:
         """The cluster now. Nodes are read before pods, so that room is rather seen too late than pods are."""
         now_s = self._clock.time()
-        nodes = tuple(state.nodes())
+        nodes = state.all_nodes
         storage = self._storage()
-        selection = select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
+        selection = self._selector.select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
         pdbs = self.pdbs()
         moving = tuple(moving_pods(nodes, EvictionLimits(pdbs), now_s))
         pools = self.pools()
@@ -122,6 +125,7 @@ class World:
             options=options,
             now_s=now_s,
             well_known=self._provider.well_known,
+            standing=self._standing,
         )
         return Scene(now_s, nodes, selection, moving, pdbs, pools, types, problem)
 

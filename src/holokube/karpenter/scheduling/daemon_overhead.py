@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from holokube.karpenter.scheduling.host_ports import HostPort, host_ports_of
 from holokube.karpenter.scheduling.pod_forms import has_resource_claims
+from holokube.karpenter.scheduling.pod_requests import requests_of
 from holokube.karpenter.scheduling.relaxation import TOLERATE_PREFERENCE, Demands
-from holokube.karpenter.scheduling.state_node import StateNode, requests_of
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.topology_specs import tolerates
 from holokube.kube.requirements import Requirements
 from holokube.kube.resources import CPU, MEMORY, PODS, ResourceVector, total_of

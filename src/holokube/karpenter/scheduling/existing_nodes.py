@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,55 +30,92 @@ from holokube.kube.types import JsonObject
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
-_EMPTY: Mapping[str, Any] = {}
+RowArray = npt.NDArray[np.intp]
+_NEVER: Final = (-math.inf, 0.0)
+"""Of a node that does not settle: any time since then is long enough."""
 
 
 def in_solver_order(nodes: Sequence[StateNode]) -> list[StateNode]:
     """Initialized nodes first, then by name."""
-    return sorted(nodes, key=lambda node: (not node.is_initialized, node.name))
+    return sorted(nodes, key=_solver_order)
+
+
+def _solver_order(node: StateNode) -> tuple[bool, str]:
+    return not node.is_initialized, node.name
 
 
 def is_settling(node: StateNode, pool: NodePool | None, now_s: float) -> bool:
     """Whether a node changed too recently, by its pool's ``consolidateAfter``, for pods to be moved to it."""
+    changed_s, for_s = settling(node, pool)
+    return now_s - changed_s < for_s
+
+
+def settling(node: StateNode, pool: NodePool | None) -> tuple[float, float]:
+    """When a node last changed, and for how long it counts as settling after that."""
     claim = node.node_claim
     if pool is None or claim is None or not pool.consolidate_after_s:
-        return False
+        return _NEVER
     initialized = find_condition(conditions_of(claim), INITIALIZED)
     if initialized is None or initialized.get("status") != "True":
-        return False
+        return _NEVER
     since = (claim.get("status") or {}).get("lastPodEventTime") or initialized.get("lastTransitionTime")
-    return since is not None and now_s - parse_time(since).timestamp() < pool.consolidate_after_s
+    return _NEVER if since is None else (parse_time(since).timestamp(), pool.consolidate_after_s)
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class _Numbers(Generic[T]):
+    """Things by number, so that of many like ones one is looked at."""
+
+    def __init__(self) -> None:
+        self._number_of: dict[T, int] = {}
+        self.known: list[T] = []
+
+    def of(self, thing: T) -> int:
+        found = self._number_of.get(thing)
+        if found is None:
+            found = self._number_of[thing] = len(self.known)
+            self.known.append(thing)
+        return found
 
 
 class NodeTable:
-    """All nodes that stay, as arrays over rows in the solver's order."""
+    """All nodes that stay, as arrays over rows in the solver's order.
+
+    A table never changes. One for a later moment is carried on from it, and only rows of nodes that are others now are
+    worked out anew.
+    """
 
     def __init__(self, nodes: Sequence[StateNode], daemons: Sequence[Daemon], pools: Mapping[str, NodePool]) -> None:
         self.nodes = in_solver_order(nodes)
         self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+        self._daemons = daemons
         self._pools = pools
-        self.remaining: list[ResourceVector] = [_remaining(node, daemons) for node in self.nodes]
-        space = StateSpace()
-        self.states: list[RequirementState] = [space.state(node.label_requirements) for node in self.nodes]
-        # A space that only these nodes' labels were put into numbers its states without gaps.
-        self._state_numbers = np.array([state.number for state in self.states], dtype=np.intp)
-        self._distinct_states = sorted(set(self.states), key=lambda state: state.number)
+        self._space = StateSpace()
+        self.states: list[RequirementState] = [self._space.state(node.label_requirements) for node in self.nodes]
         self.taints: list[tuple[Taint, ...]] = [node.taints for node in self.nodes]
-        taint_sets = list(dict.fromkeys(self.taints))
-        self._taint_sets = taint_sets
-        numbers = {taints: number for number, taints in enumerate(taint_sets)}
-        self._taint_numbers = np.array([numbers[taints] for taints in self.taints], dtype=np.intp)
-        self.hosts: dict[str, int] = {}
-        for node in self.nodes:
-            self.hosts.setdefault(node.hostname, len(self.hosts))
-        self.host_of_row = np.array([self.hosts[node.hostname] for node in self.nodes], dtype=np.intp)
+        self._known: tuple[_Numbers[RequirementState], _Numbers[tuple[Taint, ...]]] = _Numbers(), _Numbers()
+        self._kinds = np.zeros((len(self.nodes), 2), dtype=np.intp)
+        """By row: the numbers of its labels and of its taints."""
+        for row in range(len(self.nodes)):
+            self._kinds[row] = self._kind_of(row)
+        settled = [settling(node, pools.get(node.pool_name)) for node in self.nodes]
+        self._settling = np.array(settled, dtype=np.float64).reshape(len(settled), 2)
+        """By row: when it changed, and for how long it settles."""
+        self._forget()
+        self._columns: Mapping[str, int] = {}
+        self.room: IntArray
+
+    def _forget(self) -> None:
+        """What is worked out when it is asked for."""
         self._suitable: dict[PodForm, BoolArray] = {}
         self._tolerated_rows: dict[tuple[Toleration, ...], BoolArray] = {}
         self._served_rows: dict[Requirements, BoolArray] = {}
-        self._settling: BoolArray | None = None
+        self._settled: tuple[float, BoolArray] | None = None
+        self._hosts: tuple[dict[str, int], RowArray] | None = None
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._volumes: dict[int, tuple[Volumes, Mapping[str, int]]] = {}
-        self.room: IntArray
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -84,20 +124,102 @@ class NodeTable:
         self, columns: Mapping[str, int], volumes: VolumeReader, volume_limits: Mapping[str, Mapping[str, int]]
     ) -> None:
         """Make the arrays, once all resources have their columns."""
-        self._reader, self._volume_limits = volumes, volume_limits
+        self._columns, self._reader, self._volume_limits = columns, volumes, volume_limits
         room = np.zeros((len(self.nodes), len(columns)), dtype=np.int64)
-        for row, remaining in enumerate(self.remaining):
-            if min(remaining.values(), default=0) < 0 or self._is_over_limit(row):
-                # Where less than nothing is left of one resource, nothing fits.
-                room[row] = -1
-                continue
-            for name, column in columns.items():
-                room[row, column] = remaining.get(name, 0)
+        for row in range(len(self.nodes)):
+            room[row] = self._room_of(row)
         self.room = room.T.copy()
 
+    def _room_of(self, row: int) -> list[int]:
+        remaining = _remaining(self.nodes[row], self._daemons)
+        if min(remaining.values(), default=0) < 0 or self._is_over_limit(row):
+            # Where less than nothing is left of one resource, nothing fits.
+            return [-1] * len(self._columns)
+        return [remaining.get(name, 0) for name in self._columns]
+
+    def carried_on(
+        self, changed: Iterable[StateNode], gone: Iterable[str], pools: Mapping[str, NodePool]
+    ) -> NodeTable:
+        """The table of a later moment: with nodes that are new or others now, without those named ``gone``.
+
+        Pools settle their nodes as long as before, and DaemonSets, storage and resources are the same.
+        """
+        later = copy(self)
+        later.move_on(changed, gone, pools)
+        return later
+
+    def move_on(self, changed: Iterable[StateNode], gone: Iterable[str], pools: Mapping[str, NodePool]) -> None:
+        """Makes a copy of a table the one of a later moment; nothing that it shares is changed."""
+        self._pools = pools
+        replaced: list[tuple[int, StateNode]] = []
+        leaving = {self.rows[name] for name in gone}
+        added: list[StateNode] = []
+        for node in changed:
+            row = self.rows.get(node.name)
+            if row is None:
+                added.append(node)
+            elif self.nodes[row].is_initialized != node.is_initialized:
+                leaving.add(row)
+                added.append(node)
+            else:
+                replaced.append((row, node))
+        self.nodes, self.states, self.taints = [*self.nodes], [*self.states], [*self.taints]
+        self.room, self._settling, self._kinds = self.room.copy(), self._settling.copy(), self._kinds.copy()
+        self._forget()
+        for row, node in replaced:
+            self._put(row, node)
+        if leaving or added:
+            self._reorder(leaving, added)
+
+    def _put(self, row: int, node: StateNode) -> None:
+        self.nodes[row] = node
+        self.states[row] = self._space.state(node.label_requirements)
+        self.taints[row] = node.taints
+        self._kinds[row] = self._kind_of(row)
+        self._settling[row] = settling(node, self._pools.get(node.pool_name))
+        self.room[:, row] = self._room_of(row)
+
+    def _kind_of(self, row: int) -> tuple[int, int]:
+        states, taints = self._known
+        return states.of(self.states[row]), taints.of(self.taints[row])
+
+    def _reorder(self, leaving: set[int], added: Sequence[StateNode]) -> None:
+        """Rows go, and others come in between."""
+        for row in sorted(leaving, reverse=True):
+            del self.nodes[row], self.states[row], self.taints[row]
+        if leaving:
+            rows = sorted(leaving)
+            self.room, self._kinds = np.delete(self.room, rows, axis=1), np.delete(self._kinds, rows, axis=0)
+            self._settling = np.delete(self._settling, rows, axis=0)
+        for node in added:
+            row = bisect_left(self.nodes, _solver_order(node), key=_solver_order)
+            self.nodes.insert(row, node)
+            self.states.insert(row, self._space.state(node.label_requirements))
+            self.taints.insert(row, node.taints)
+            self.room, self._kinds = np.insert(self.room, row, 0, axis=1), np.insert(self._kinds, row, 0, axis=0)
+            self._settling = np.insert(self._settling, row, 0.0, axis=0)
+            self._put(row, node)
+        self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+
+    @property
+    def hosts(self) -> dict[str, int]:
+        """Hostnames by number."""
+        return self._hosts_and_rows()[0]
+
+    @property
+    def host_of_row(self) -> RowArray:
+        """By row: the number of its hostname."""
+        return self._hosts_and_rows()[1]
+
+    def _hosts_and_rows(self) -> tuple[dict[str, int], RowArray]:
+        if self._hosts is None:
+            hosts: dict[str, int] = {}
+            numbers = [hosts.setdefault(node.hostname, len(hosts)) for node in self.nodes]
+            self._hosts = hosts, np.array(numbers, dtype=np.intp)
+        return self._hosts
+
     def _is_over_limit(self, row: int) -> bool:
-        node = self.nodes[row]
-        if not any((pod.get("spec") or _EMPTY).get("volumes") for pod in node.running_pods):
+        if not self.nodes[row].has_volumes:
             return False
         held, limits = self.volumes(row)
         return any(len(keys) > limits.get(driver, len(keys)) for driver, keys in held.items())
@@ -138,24 +260,26 @@ class NodeTable:
     def _tolerated(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
         found = self._tolerated_rows.get(tolerations)
         if found is None:
-            tolerated = np.array([tolerates(taints, tolerations) for taints in self._taint_sets], dtype=np.bool_)
-            found = self._tolerated_rows[tolerations] = tolerated[self._taint_numbers]
+            known = self._known[1].known
+            numbers, of_row = np.unique(self._kinds[:, 1], return_inverse=True)
+            tolerated = np.array([tolerates(known[one], tolerations) for one in numbers.tolist()], dtype=np.bool_)
+            found = self._tolerated_rows[tolerations] = tolerated[of_row]
         return found
 
     def _served(self, requirements: Requirements) -> BoolArray:
         found = self._served_rows.get(requirements)
         if found is None:
-            served = np.array([s.taking(requirements) is not None for s in self._distinct_states], dtype=np.bool_)
-            found = self._served_rows[requirements] = served[self._state_numbers]
+            known = self._known[0].known
+            numbers, of_row = np.unique(self._kinds[:, 0], return_inverse=True)
+            served = [known[one].taking(requirements) is not None for one in numbers.tolist()]
+            found = self._served_rows[requirements] = np.array(served, dtype=np.bool_)[of_row]
         return found
 
     def settled(self, now_s: float) -> BoolArray:
         """Rows that pods may be moved to by consolidation."""
-        if self._settling is None:
-            self._settling = np.array(
-                [not is_settling(node, self._pools.get(node.pool_name), now_s) for node in self.nodes], dtype=np.bool_
-            )
-        return self._settling
+        if self._settled is None or self._settled[0] != now_s:
+            self._settled = now_s, now_s - self._settling[:, 0] >= self._settling[:, 1]
+        return self._settled[1]
 
 
 def _remaining(node: StateNode, daemons: Sequence[Daemon]) -> ResourceVector:
@@ -183,6 +307,7 @@ class NodesInRun:
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._volumes: dict[int, Volumes] = {}
         self._hopeless: set[tuple[PodForm, bool]] = set()
+        self._last_found: dict[tuple[PodForm, bool], int] = {}
         self._candidates: dict[PodForm, BoolArray] = {}
         self.pods: dict[int, list[JsonObject]] = {}
 
@@ -208,11 +333,19 @@ class NodesInRun:
         table = self._table
         if not len(table) or (form, is_moving) in self._hopeless:
             return None
+        is_static = not topology.domain_groups and not topology.host_groups
+        is_picky = self._is_picky(form, topology)
+        is_steady = is_static and not is_picky and not self._states
+        if is_steady:
+            # Room only becomes less, so that no node before the one that was found last has a place again.
+            last = self._last_found.get((form, is_moving))
+            if last is not None and (self._room[:, last] >= form.vector).all():
+                state = self._try(last, form, topology)
+                return (last, state) if state is not None else None
         mask: BoolArray = np.logical_and.reduce(self._room >= form.vector[:, None], axis=0)
         mask &= self._candidates_of(form)
         if is_moving:
             mask &= table.settled(self._now_s)
-        is_static = not topology.domain_groups and not topology.host_groups
         if topology.host_groups:
             open_nodes = topology.open_nodes(table.host_of_row)
             if open_nodes is not None:
@@ -222,9 +355,9 @@ class NodesInRun:
             if is_static and not self._states:
                 self._hopeless.add((form, is_moving))
             return None
-        for row in (first, *(np.flatnonzero(mask[first + 1 :]) + first + 1).tolist()) if self._is_picky(
-            form, topology
-        ) else (first,):
+        if is_steady:
+            self._last_found[form, is_moving] = first
+        for row in (first, *(np.flatnonzero(mask[first + 1 :]) + first + 1).tolist()) if is_picky else (first,):
             state = self._try(row, form, topology)
             if state is not None:
                 return row, state

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from itertools import chain
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.requirement_states import StateSpace
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template, template_requirements, usable_types
 from holokube.karpenter.scheduling.topology_specs import SpecBook
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
@@ -28,7 +30,10 @@ _EMPTY: Final[Mapping[str, Any]] = {}
 class Groundwork:
     """A problem made ready. ``movable`` pods may be placed as well, though they are bound now."""
 
-    def __init__(self, problem: Problem, movable: Sequence[JsonObject] = ()) -> None:
+    def __init__(
+        self, problem: Problem, movable: Sequence[JsonObject] = (), resources: Iterable[str] = ()
+    ) -> None:
+        """``resources`` get a column even if no pod of the problem wants them."""
         self.problem = problem
         options = problem.options
         pools = problem.ordered_pools
@@ -39,7 +44,7 @@ class Groundwork:
         self.specs = SpecBook(chain(self.pods, map(self.defaults.applied, movable), bound), problem.namespaces)
         self.universe = Universe(pools, problem.types_of_pool)
         self.census = Census(problem.state_nodes, {uid_of(pod) for pod in self.pods}, self.specs, self.universe)
-        daemons = daemons_of(
+        self.daemons = daemons_of(
             problem.daemon_pods, size=options.size_daemons, ignore_resource_claims=options.ignore_dra_requests
         )
         self.space = StateSpace(problem.well_known)
@@ -52,11 +57,11 @@ class Groundwork:
                 relax_min_values=options.min_values_policy == "BestEffort",
             )  # fmt: skip
             if types:
-                self.templates.append(Template(pool, types, daemons, self.space, problem.well_known))
+                self.templates.append(Template(pool, types, self.daemons, self.space, problem.well_known))
             else:
                 self.skipped_pools.append(pool)
-        self.nodes = NodeTable(problem.active_nodes, daemons, {pool.name: pool for pool in pools})
-        self.columns = self._columns(problem)
+        self.nodes = NodeTable(problem.active_nodes, self.daemons, {pool.name: pool for pool in pools})
+        self.columns = self._columns(problem, resources)
         for template in self.templates:
             template.build(self.columns, problem.volume_limits)
         self.nodes.build(self.columns, self.volumes, problem.volume_limits)
@@ -66,25 +71,46 @@ class Groundwork:
             tolerate_preferences=any(t.effect == PREFER_NO_SCHEDULE for pool in pools for t in pool.taints),
         )  # fmt: skip
         self.limits = self._limits(pools)
+        self.new_room: dict[PodForm, tuple[list[float], list[int]]] = {}
+        """By form: prices, and how many pods the largest new node takes that is offered for no more."""
+        self.openings: dict[PodForm, int | None] = {}
+        """By form: the place of the template that a new node for it is made from, all limits aside."""
 
-    def _columns(self, problem: Problem) -> dict[str, int]:
+    def _columns(self, problem: Problem, more: Iterable[str]) -> dict[str, int]:
         """A column for every resource that some pod wants."""
-        names = {PODS}
+        names = {PODS, *more}
         for node in problem.state_nodes:
             names.update(node.pod_requests)
         for pod in self.pods:
-            names.update(_resource_names(pod))
+            names.update(resource_names(pod))
         return {name: column for column, name in enumerate(sorted(names))}
 
     def _limits(self, pools: Sequence[NodePool]) -> dict[str, ResourceVector]:
         """What is left of each pool's limits beside the nodes that it has."""
         limits = {pool.name: dict(pool.limits) for pool in pools if pool.limits is not None}
+        if not limits:
+            return limits
         for node in self.nodes.nodes:
             remaining = limits.get(node.pool_name)
             if remaining is not None:
                 for name in remaining:
                     remaining[name] -= node.capacity.get(name, 0)
         return limits
+
+    def table(self, nodes: Sequence[StateNode], pools: Mapping[str, NodePool]) -> NodeTable:
+        """Other nodes, under the same pools and DaemonSets."""
+        found = NodeTable(nodes, self.daemons, pools)
+        found.build(self.columns, self.volumes, self.problem.volume_limits)
+        return found
+
+    def at(self, problem: Problem, pods: list[JsonObject], nodes: NodeTable, templates: list[Template]) -> Groundwork:
+        """The same groundwork under a later problem, with its nodes and pods; all else is as it was."""
+        later = copy(self)
+        later.problem, later.pods, later.nodes, later.templates = problem, pods, nodes, templates
+        later.forms.forget_pods(len(pods))
+        later.volumes = VolumeReader(problem.storage)
+        later.limits = later._limits(problem.ordered_pools)  # noqa: SLF001 - it is a copy of this very object
+        return later
 
     def form_of(self, pod: JsonObject) -> PodForm | str:
         """The form of a pod, or why it cannot be placed at all."""
@@ -94,7 +120,8 @@ class Groundwork:
             return str(error.args[0])
 
 
-def _resource_names(pod: Mapping[str, Any]) -> set[str]:
+def resource_names(pod: Mapping[str, Any]) -> set[str]:
+    """The resources that a pod speaks of."""
     spec = pod.get("spec") or _EMPTY
     names: set[str] = set(spec.get("overhead") or ())
     for part in (spec, *(spec.get("containers") or ()), *(spec.get("initContainers") or ())):

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import orjson
 
 from holokube.karpenter.scheduling.host_ports import HostPort, host_ports_of
+from holokube.karpenter.scheduling.pod_facts import claim_keys
+from holokube.karpenter.scheduling.pod_requests import requests_of
 from holokube.karpenter.scheduling.relaxation import Demands
-from holokube.karpenter.scheduling.state_node import requests_of
 from holokube.karpenter.scheduling.topology_specs import GroupSpec, LabelSet, SpecBook
-from holokube.karpenter.scheduling.volume_demands import VolumeReader, Volumes, claim_keys
+from holokube.karpenter.scheduling.volume_demands import VolumeReader, Volumes
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
 from holokube.kube.resources import ResourceVector, is_resize_infeasible
 from holokube.kube.types import JsonObject
@@ -25,6 +26,7 @@ from holokube.kube.types import JsonObject
 IntArray = npt.NDArray[np.int64]
 _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_VOLUMES: Final[Volumes] = {}
+_PODS_KEPT: Final = 20_000
 
 
 class PodForm:
@@ -65,6 +67,21 @@ class PodForm:
         return self._relaxed  # type: ignore[return-value]  # False was replaced above
 
     @property
+    def is_simple(self) -> bool:
+        """Whether its size and its tolerations alone decide where it fits."""
+        return not (
+            self.requirements
+            or self.hostname is not None
+            or self.specs
+            or self.anti_specs
+            or self.ports
+            or self.volumes
+            or self.volume_alternatives
+            or self.has_resource_claims
+            or self.relaxed is not None
+        )
+
+    @property
     def cpu_and_memory(self) -> tuple[int, int]:
         """What the queue is ordered by."""
         return self.requests.get("cpu", 0), self.requests.get("memory", 0)
@@ -91,17 +108,27 @@ class FormBook:
         self._by_identity: dict[int, tuple[JsonObject, PodForm]] = {}
         self.forms: list[PodForm] = []
 
+    def forget_pods(self, needed: int) -> None:
+        """Lets go of pods that were looked at, if they are many more than are needed; their forms stay."""
+        if len(self._by_identity) > _PODS_KEPT + 4 * needed:
+            self._by_identity.clear()
+
     def form_of(self, pod: JsonObject) -> PodForm:
         """The form of a pod with all its wishes. LookupError if its volumes are not known."""
         seen = self._by_identity.get(id(pod))
         if seen is not None:
             return seen[1]
+        form = self.form_like(pod)
+        # The pod is kept beside its form, so that no other object can get its identity.
+        self._by_identity[id(pod)] = pod, form
+        return form
+
+    def form_like(self, pod: JsonObject) -> PodForm:
+        """The same, for who keeps it himself."""
         key = self._key(pod)
         form = self._known.get(key)
         if form is None:
             form = self._known[key] = self._compile(pod)
-        # The pod is kept beside its form, so that no other object can get its identity.
-        self._by_identity[id(pod)] = pod, form
         return form
 
     def _key(self, pod: JsonObject) -> bytes:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
 from holokube.karpenter.api.node_pool import NodePool, in_order
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject, Labels
 from holokube.pricing.instance_types import InstanceType
+
+if TYPE_CHECKING:
+    from holokube.karpenter.scheduling.groundwork import Groundwork
 
 MAX_INSTANCE_TYPES: Final = 600
 SOLVE_TIMEOUT_S: Final = 60.0
@@ -76,6 +79,13 @@ class Storage:
 NO_STORAGE: Final = Storage()
 
 
+class Standing(Protocol):
+    """Keeps groundwork between solves."""
+
+    def ground(self, problem: Problem) -> Groundwork | None:
+        """The groundwork of a problem; None if it has to be made from nothing."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """Pools, instance types, nodes and pods at one moment.
@@ -104,6 +114,8 @@ class Problem:
     now_s: float = 0.0
     well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
     """Keys that a pool may leave undefined: the common ones and the provider's."""
+    standing: Standing | None = None
+    """Who keeps what solves of earlier problems of the same cluster have worked out."""
 
     @property
     def ordered_pools(self) -> list[NodePool]:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from holokube.karpenter.scheduling.census import uid_of
 from holokube.karpenter.scheduling.groundwork import Groundwork
+from holokube.karpenter.scheduling.headroom import Headroom
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PodError, Results
 from holokube.karpenter.scheduling.solve_run import SolveRun, queued
 from holokube.karpenter.scheduling.solver import results_of
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
 
 
@@ -27,10 +30,20 @@ class Simulation:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = replace(problem, options=replace(problem.options, reserved_mode="fallback", timeout_s=None))
-        self._movable = [pod for node in problem.active_nodes for pod in node.pods]
-        self.ground = Groundwork(self.problem, self._movable)
+        standing = problem.standing.ground(self.problem) if problem.standing is not None else None
+        self._is_standing = standing is not None
+        self.ground = standing or Groundwork(
+            self.problem, [pod for node in problem.active_nodes for pod in node.pods]
+        )
         going = {node.node_name for node in problem.state_nodes if node.is_marked_for_deletion}
         self._deleting = going - {""}
+
+    @cached_property
+    def headroom(self) -> Headroom | None:
+        """What can be told by counting; None where each question takes a simulation."""
+        if not self._is_standing:
+            return None
+        return Headroom(self.ground, self.problem.now_s, frozenset(self._deleting))
 
     def simulate(
         self, gone: Collection[str], pods: Sequence[JsonObject] = (), *, is_consolidation: bool = True
@@ -66,8 +79,12 @@ class Simulation:
             node = self.ground.nodes.nodes[self.ground.nodes.rows[name]]
             if node.is_initialized:
                 continue
-            names = [f"{kind}/{n}" for kind, n in (("nodeclaim", node.claim_name), ("node", node.node_name)) if n]
             for pod in pods:
                 if (pod.get("spec") or {}).get("nodeName", "") not in self._deleting:
-                    reason = f"would schedule against uninitialized {', '.join(names)}"
-                    results.failed[pod_key(pod)] = PodError(pod, reason)
+                    results.failed[pod_key(pod)] = PodError(pod, why_not_counted(node))
+
+
+def why_not_counted(node: StateNode) -> str:
+    """Why a place on a node that has not come up is none."""
+    names = [f"{kind}/{name}" for kind, name in (("nodeclaim", node.claim_name), ("node", node.node_name)) if name]
+    return f"would schedule against uninitialized {', '.join(names)}"

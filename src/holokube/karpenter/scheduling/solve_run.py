@@ -72,7 +72,7 @@ class SolveRun:
         names = [nodes.nodes[row].node_name for row in leaving]
         self._topology = Topology(
             census,
-            nodes.hosts,
+            lambda: nodes.hosts,
             dict.fromkeys(queued.form for queued in pods),
             Departure(census, moving, [census.numbers[n] for n in names if n in census.numbers])
             if leaving or moving
@@ -184,6 +184,8 @@ class SolveRun:
         self, row: int, state: RequirementState, form: PodForm, topology: FormTopology, pod: JsonObject
     ) -> None:
         self.nodes.place(row, state, form, pod)
+        if self._topology.is_idle:
+            return
         table = self._ground.nodes
         host = int(table.host_of_row[row])
         self._topology.record_on_node(form, topology, host, state, table.taints[row], table.nodes[row].hostname)

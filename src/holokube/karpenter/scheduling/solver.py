@@ -22,7 +22,8 @@ class Solver:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.ground = Groundwork(problem)
+        standing = problem.standing.ground(problem) if problem.standing is not None else None
+        self.ground = standing or Groundwork(problem)
 
     def solve(
         self, pods: Sequence[JsonObject] | None = None, *, is_late: Callable[[], bool] | None = None

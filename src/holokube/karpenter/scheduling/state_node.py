@@ -7,9 +7,9 @@ are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from holokube.karpenter.api.labels import (
@@ -20,9 +20,11 @@ from holokube.karpenter.api.labels import (
     REGISTERED_LABEL,
     UNREGISTERED_TAINT,
 )
+from holokube.karpenter.scheduling.pod_facts import PodFacts, held_by
+from holokube.karpenter.scheduling.pod_requests import requests_of as requests_of
 from holokube.kube import conditions
 from holokube.kube.requirements import HOSTNAME_LABEL, NODEPOOL_LABEL, Requirements
-from holokube.kube.resources import PODS, ResourceVector, parse_resources, pod_requests, subtract, total_of
+from holokube.kube.resources import ResourceVector, parse_resources, subtract
 from holokube.kube.taints import (
     CLOUD_PROVIDER_UNINITIALIZED,
     NO_EXECUTE,
@@ -37,7 +39,6 @@ from holokube.kube.types import JsonObject
 NODES: Final = "nodes"
 """The resource that limits count nodes by; a node has one."""
 _ONE: Final = 1000
-_UNUSUAL: Final = ("initContainers", "overhead", "resources")
 _EMPTY: Final[Mapping[str, Any]] = {}
 _TERMINAL: Final = ("Succeeded", "Failed")
 _EPHEMERAL: Final = frozenset({
@@ -45,41 +46,18 @@ _EPHEMERAL: Final = frozenset({
     (CLOUD_PROVIDER_UNINITIALIZED, NO_SCHEDULE), (UNREGISTERED_TAINT.key, UNREGISTERED_TAINT.effect),
 })  # fmt: skip
 _EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
+_OF_NODE: Final = (
+    "_speaker", "allocatable", "capacity", "is_initialized", "is_registered", "label_requirements", "labels", "name",
+    "provider_id",
+)  # fmt: skip
+"""What goes by the Node alone once it is registered and initialized, as long as there is a claim or none."""
+_OF_BOTH: Final = ("is_deleted", "is_rebooting", "taints")
+"""What goes by Node and claim."""
 
 
 def is_ephemeral(taint: Taint) -> bool:
     """Whether a node that is coming up is expected to lose it by itself."""
     return (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith(_EPHEMERAL_PREFIX)
-
-
-def requests_of(pod: Mapping[str, Any]) -> ResourceVector:
-    """What a pod takes of a node, with one of ``pods``; a resize in progress counts with the larger amount."""
-    spec = pod.get("spec") or _EMPTY
-    containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
-    if len(containers) == 1 and not any(map(spec.get, _UNUSUAL)):
-        requests = (containers[0].get("resources") or _EMPTY).get("requests") or _EMPTY
-        statuses = (pod.get("status") or _EMPTY).get("containerStatuses")
-        if not statuses or (len(statuses) == 1 and _is_as_asked(statuses[0], requests)):
-            return _of_one_container(tuple(requests.items()))
-    found = pod_requests(pod, use_status=True)
-    found[PODS] = _ONE
-    return found
-
-
-def _is_as_asked(status: Mapping[str, Any], requests: Mapping[str, Any]) -> bool:
-    """Whether a container has what it asks for, and no resize is under way."""
-    actual = status.get("resources")
-    if actual is None:
-        return True
-    allocated = status.get("allocatedResources")
-    return (actual.get("requests") or _EMPTY) == requests and (allocated is None or allocated == requests)
-
-
-@lru_cache(maxsize=65_536)
-def _of_one_container(requests: tuple[tuple[str, str | int | float], ...]) -> ResourceVector:
-    found = parse_resources(dict(requests))
-    found[PODS] = _ONE
-    return found
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:
@@ -101,6 +79,10 @@ class StateNode:
     """Whether a disruption command has chosen it for deletion."""
     nominated_until_s: float = 0.0
     """Until when a provisioning pass counts on it for a pending pod."""
+    known_facts: tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]] | None = field(default=None, repr=False)
+    """What was worked out about pods before; used if it is about the very tuple of its pods."""
+    serial: int = 0
+    """Nodes of a cluster in the order in which they were first heard of."""
 
     def __post_init__(self) -> None:
         if self.node is None and self.node_claim is None:
@@ -187,12 +169,12 @@ class StateNode:
             return str((self._claim.get("status") or _EMPTY).get("providerID") or "")
         return str((self.node.get("spec") or _EMPTY).get("providerID") or "")
 
-    @property
+    @cached_property
     def is_rebooting(self) -> bool:
         """Whether a restart in place is under way."""
         return self.node_claim is not None and conditions.is_true(self.node_claim, REBOOTING)
 
-    @property
+    @cached_property
     def is_deleted(self) -> bool:
         """Whether its deletion was asked for, or its instance is being ended."""
         if self.node_claim is not None:
@@ -248,20 +230,62 @@ class StateNode:
         return tuple(pod for pod in self.pods if (pod.get("status") or _EMPTY).get("phase") not in _TERMINAL)
 
     @cached_property
+    def facts(self) -> tuple[PodFacts, ...]:
+        """What decisions go by about its pods, in their order."""
+        known = self.known_facts
+        return known[1] if known is not None and known[0] is self.pods else tuple(map(PodFacts, self.pods))
+
+    @cached_property
+    def guards(self) -> tuple[str, ...]:
+        """What its pods say about being disrupted, those that say something."""
+        return tuple([facts.guard for facts in self.facts if facts.guard is not None])
+
+    @cached_property
     def pod_requests(self) -> ResourceVector:
         """What its pods hold."""
-        return total_of([requests_of(pod) for pod in self.running_pods])
+        return held_by([facts for facts in self.facts if facts.is_running])
 
     @cached_property
     def daemon_requests(self) -> ResourceVector:
         """What those of DaemonSets hold."""
-        return total_of([requests_of(pod) for pod in self.running_pods if is_daemon(pod)])
+        return held_by([facts for facts in self.facts if facts.is_running and facts.is_daemon])
+
+    @property
+    def has_volumes(self) -> bool:
+        """Whether a pod that has not ended has any."""
+        for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of any() with a generator
+            if facts.has_volumes and facts.is_running:
+                return True
+        return False
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether neither other pods nor volumes have a say in where its pods go."""
+        return all(facts.is_plain for facts in self.facts)
 
     @cached_property
     def available(self) -> ResourceVector:
         """Allocatable without what its pods hold; resources that the node does not list are left out."""
         held, allocatable = self.pod_requests, self.allocatable
         return subtract(allocatable, {name: milli for name, milli in held.items() if name in allocatable})
+
+    def carry_over(self, before: StateNode) -> None:
+        """Takes what was worked out about the same instance before, as far as it goes by objects that are the same."""
+        if before.node is None or self.node is not before.node:
+            return
+        if self.node_claim is before.node_claim:
+            names: tuple[str, ...] = (*_OF_NODE, *_OF_BOTH)
+        elif self.node_claim is None or before.node_claim is None:
+            return
+        elif not before.is_initialized or not before.is_registered:
+            # The claim still has a say.
+            return
+        else:
+            names = _OF_NODE
+        known, own = before.__dict__, self.__dict__
+        for name in names:
+            if name in known:
+                own[name] = known[name]
 
     def with_pods(self, pods: tuple[JsonObject, ...]) -> StateNode:
         """The same node with other pods."""

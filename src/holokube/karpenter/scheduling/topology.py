@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -90,12 +90,13 @@ class Topology:
     def __init__(
         self,
         census: Census,
-        hosts: Mapping[str, int],
+        hosts: Callable[[], Mapping[str, int]],
         forms: Iterable[PodForm],
         departure: Departure | None = None,
     ) -> None:
         self._census = census
         self._hosts = hosts
+        """Asked for when the first group over hostnames is counted."""
         self._departure = departure
         self._live: dict[Hashable, AnyGroup] = {}
         self._inverse: dict[Hashable, AnyGroup] = {}
@@ -114,6 +115,11 @@ class Topology:
                     self._new_inverse_index.add(spec, spec.identity)
         for form in listed:
             self.of(form)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is counted: no pod cares where others are."""
+        return not self._live and not self._inverse
 
     def of(self, form: PodForm) -> FormTopology:
         """The groups of a form; new ones begin to count now."""
@@ -142,7 +148,7 @@ class Topology:
     def _group(self, spec: GroupSpec, *, inverse: bool) -> AnyGroup:
         leaving = self._departure.of_group(spec, inverse=inverse) if self._departure is not None else {}
         if spec.is_hostname:
-            return HostGroup(spec, self._census.host_base(spec, self._hosts, inverse=inverse), leaving)
+            return HostGroup(spec, self._census.host_base(spec, self._hosts(), inverse=inverse), leaving)
         base = self._census.base(spec, inverse=inverse)
         counts = dict(base.counts)
         for domain, pods in leaving.items():

@@ -6,6 +6,7 @@ its requirements narrow, and its pods take room.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -59,6 +60,7 @@ class TypeTable:
         self._key_masks: dict[Requirement, BoolArray | None] = {}
         self._offering_masks: dict[tuple[Requirement | str, ...], BoolArray] = {}
         self._state_masks: dict[RequirementState, BoolArray] = {}
+        self._lowest: dict[RequirementState, list[float]] = {}
         self._offering_keys = sorted({key for offering in offerings for key in offering.requirements})
         self._type_keys = frozenset(key for one in types for key in one.requirements)
         self.has_reserved = any(offering.is_reserved for one in types for offering in one.offerings)
@@ -113,6 +115,21 @@ class TypeTable:
                 fits[position] = verdict
             found = np.logical_or.reduceat(fits, self._starts) if len(fits) else np.zeros(0, dtype=np.bool_)
             self._offering_masks[key] = found
+        return found
+
+    def lowest_prices(self, state: RequirementState) -> list[float]:
+        """By type: the least that it can cost under a state, to be had or not; less than anything if nobody knows."""
+        found = self._lowest.get(state)
+        if found is None:
+            wanted = state.requirements
+            found = self._lowest[state] = [
+                min((
+                    -math.inf if math.isnan(one.price_usd_per_hour) else one.price_usd_per_hour
+                    for one in of_type.offerings
+                    if wanted.is_compatible(one.requirements, allow_undefined=self._well_known)
+                ), default=math.inf)
+                for of_type in self.types
+            ]  # fmt: skip
         return found
 
     def types_of(self, rows: RowArray) -> list[InstanceType]:

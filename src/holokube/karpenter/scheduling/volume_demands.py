@@ -7,9 +7,10 @@ but they are not part of the pod's own affinity, so spread constraints do not co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from holokube.karpenter.scheduling.pod_facts import claim_keys
 from holokube.karpenter.scheduling.problem import Storage
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
 from holokube.kube.types import JsonObject
@@ -30,17 +31,6 @@ _CSI_NAMES: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
 }
 """Old built-in provisioners and the CSI drivers they became."""
-
-
-def claim_keys(pod: Mapping[str, Any]) -> Iterator[str]:
-    """The PersistentVolumeClaims of a pod as ``namespace/name``; those made for it alone included."""
-    metadata = pod.get("metadata") or _EMPTY
-    namespace = metadata.get("namespace") or ""
-    for volume in (pod.get("spec") or _EMPTY).get("volumes") or ():
-        if volume.get("persistentVolumeClaim") is not None:
-            yield f"{namespace}/{volume['persistentVolumeClaim'].get('claimName', '')}"
-        elif volume.get("ephemeral") is not None:
-            yield f"{namespace}/{metadata.get('name', '')}-{volume.get('name', '')}"
 
 
 class VolumeReader:

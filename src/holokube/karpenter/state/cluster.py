@@ -15,16 +15,25 @@ from holokube.base.clock import Clock
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.client.resources import NODES, PODS
-from holokube.karpenter.api.labels import DO_NOT_DISRUPT, INITIALIZED_LABEL, NODEPOOL_LABEL
+from holokube.karpenter.api.labels import (
+    DISRUPTED_TAINT,
+    DISRUPTION_REASON,
+    DO_NOT_DISRUPT,
+    INITIALIZED_LABEL,
+    NODEPOOL_LABEL,
+)
 from holokube.karpenter.api.node_claim import NodeClassRef
 from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
 from holokube.karpenter.disruption.pods import is_terminal
+from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.state.pod_times import PodTimes
-from holokube.kube.conditions import conditions_of
+from holokube.karpenter.state.pool_usage import PoolUsage
+from holokube.kube.conditions import conditions_of, get_condition
 from holokube.kube.requirements import INSTANCE_TYPE_LABEL
-from holokube.kube.resources import ResourceVector, add
+from holokube.kube.resources import ResourceVector
+from holokube.kube.taints import taints_of
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
@@ -40,7 +49,11 @@ class _Entry:
     claim: JsonObject | None = None
     is_marked: bool = False
     nominated_until_s: float = 0.0
+    provider_id: str = ""
     seen: StateNode | None = None
+    before: StateNode | None = None
+    """What was made of it the last time, before something changed."""
+    serial: int = 0
 
 
 class ClusterState:
@@ -64,6 +77,11 @@ class ClusterState:
         self._id_of_node: dict[str, str] = {}
         self._unlaunched: set[str] = set()
         self._pods: dict[str, dict[str, JsonObject]] = {}
+        self._facts: dict[str, dict[str, PodFacts]] = {}
+        self._serial = 0
+        self._nodes: tuple[StateNode, ...] | None = None
+        self._suspects: dict[str, None] = {}
+        self._nominated: dict[str, None] = {}
         self._binding: dict[str, str] = {}
         self._unbound: dict[str, JsonObject] = {}
         self._deleted_uids: dict[str, None] = {}
@@ -71,7 +89,8 @@ class ClusterState:
         self._version = 0
         self._pod_version = 0
         self._timed_pods: set[str] = set()
-        self._usage: tuple[int, dict[str, ResourceVector]] = (-1, {})
+        self._usage = PoolUsage()
+        self._uncounted: dict[str, None] = {}
         self.pod_times = PodTimes()
         self.unsynced_since_s: float | None = None
         nodes, claims, pods, pools = map(informers.get, (NODES, NODE_CLAIMS, PODS, NODE_POOLS))
@@ -95,7 +114,31 @@ class ClusterState:
 
     def nodes(self) -> list[StateNode]:
         """All nodes, those on their way out as well. Nothing in them changes any more."""
-        return [self._state_node(entry) for entry in self._entries.values()]
+        return list(self.all_nodes)
+
+    @property
+    def all_nodes(self) -> tuple[StateNode, ...]:
+        """The same; the very same tuple until something changes."""
+        if self._nodes is None:
+            self._nodes = tuple([entry.seen or self._state_node(entry) for entry in self._entries.values()])
+        return self._nodes
+
+    def marked_nodes(self) -> list[StateNode]:
+        """Those that carry the taint or the condition of a disruption, whoever carries it out."""
+        if not self._suspects:
+            return []
+        found = [self._state_node(self._entries[one]) for one in self._suspects]
+        return sorted(found, key=lambda node: node.serial)
+
+    def count_nominated(self, now_s: float) -> int:
+        """How many nodes pending pods are expected on."""
+        for one in [o for o in self._nominated if not self._is_nominated(o, now_s)]:
+            del self._nominated[one]
+        return len(self._nominated)
+
+    def _is_nominated(self, provider_id: str, now_s: float) -> bool:
+        entry = self._entries.get(provider_id)
+        return entry is not None and entry.nominated_until_s > now_s
 
     def node_of(self, provider_id: str) -> StateNode | None:
         """The node of an instance."""
@@ -112,14 +155,15 @@ class ClusterState:
 
     def usage_of(self, pool_name: str) -> ResourceVector:
         """Capacity of a pool's nodes that stay, and their number under ``nodes``."""
-        version, usage = self._usage
-        if version != self._version:
-            usage = {}
-            for node in self.nodes():
-                if node.pool_name and not node.is_marked_for_deletion:
-                    usage[node.pool_name] = add(usage.get(node.pool_name, {}), node.capacity)
-            self._usage = self._version, usage
-        return usage.get(pool_name, {})
+        for provider_id in self._uncounted:
+            entry = self._entries.get(provider_id)
+            node = self._state_node(entry) if entry is not None else None
+            if node is not None and node.pool_name and not node.is_marked_for_deletion:
+                self._usage.put(provider_id, node.pool_name, node.capacity)
+            else:
+                self._usage.drop(provider_id)
+        self._uncounted.clear()
+        return self._usage.of(pool_name)
 
     @property
     def version(self) -> tuple[int, int]:
@@ -153,6 +197,7 @@ class ClusterState:
         entry = self._entries.get(provider_id)
         if entry is not None:
             entry.nominated_until_s = self._clock.time() + self._nomination_s
+            self._nominated[provider_id] = None
             self._changed(entry)
 
     def mark_for_deletion(self, provider_ids: Iterable[str]) -> None:
@@ -191,7 +236,7 @@ class ClusterState:
             self._unlaunched.add(name)
             return
         self._unlaunched.discard(name)
-        entry = self._entries.setdefault(provider_id, _Entry())
+        entry = self._entry(provider_id)
         if entry.claim is not None and _is_older(claim, entry.claim):
             return
         self._replace(entry, entry.node, claim)
@@ -219,6 +264,7 @@ class ClusterState:
         if entry.node is None:
             del self._entries[provider_id]
         entry.claim = None
+        self._suspects.pop(provider_id, None)
         self._changed(entry)
         self._move_mark()
 
@@ -240,7 +286,7 @@ class ClusterState:
         if self._id_of_node.get(name, provider_id) != provider_id:
             self._remove_node(name)
         self._id_of_node[name] = provider_id
-        entry = self._entries.setdefault(provider_id, _Entry())
+        entry = self._entry(provider_id)
         if entry.node is not None and _is_heartbeat(entry.node, new):
             # What was made of the node before holds, and all that others have worked out of it.
             entry.node = new
@@ -255,21 +301,27 @@ class ClusterState:
         if entry.claim is None:
             del self._entries[provider_id]
         entry.node = None
+        self._suspects.pop(provider_id, None)
         self._changed(entry)
         self._move_mark()
 
+    def _entry(self, provider_id: str) -> _Entry:
+        found = self._entries.get(provider_id)
+        if found is None:
+            self._serial += 1
+            found = self._entries[provider_id] = _Entry(provider_id=provider_id, serial=self._serial)
+        return found
+
     def _replace(self, entry: _Entry, node: JsonObject | None, claim: JsonObject | None) -> None:
         """Takes new objects of an instance over, and sees whether that opens consolidation anew."""
-        is_new = entry.node is None and entry.claim is None
-        before = None if is_new else self._state_node(entry)
+        before = _standing(entry)
         entry.node, entry.claim = node, claim
+        if has_mark(node, claim):
+            self._suspects[entry.provider_id] = None
+        else:
+            self._suspects.pop(entry.provider_id, None)
         self._changed(entry)
-        after = self._state_node(entry)
-        if (
-            before is None
-            or before.is_initialized != after.is_initialized
-            or before.is_marked_for_deletion != after.is_marked_for_deletion
-        ):
+        if before != _standing(entry):
             self._move_mark()
 
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
@@ -311,6 +363,7 @@ class ClusterState:
                 self._pods_changed(name)
                 if not on_node:
                     del self._pods[name]
+                    self._facts.pop(name, None)
 
     def _on_pool(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         generation = [obj["metadata"].get("generation") if obj is not None else None for obj in (old, new)]
@@ -321,11 +374,17 @@ class ClusterState:
         self._pod_version += 1
         entry = self._entries.get(self._id_of_node.get(node_name, ""))
         if entry is not None:
-            entry.seen = None
+            self._forget(entry)
 
     def _changed(self, entry: _Entry) -> None:
-        entry.seen = None
+        self._forget(entry)
+        self._uncounted[entry.provider_id] = None
         self._version += 1
+
+    def _forget(self, entry: _Entry) -> None:
+        self._nodes = None
+        if entry.seen is not None:
+            entry.before, entry.seen = entry.seen, None
 
     def _move_mark(self) -> None:
         self._mark.move(self._clock.time())
@@ -333,9 +392,44 @@ class ClusterState:
     def _state_node(self, entry: _Entry) -> StateNode:
         if entry.seen is None:
             name = entry.node["metadata"]["name"] if entry.node is not None else ""
-            pods = tuple(self._pods.get(name, {}).values()) if name else ()
-            entry.seen = StateNode(entry.node, entry.claim, pods, entry.is_marked, entry.nominated_until_s)
+            on_node = self._pods.get(name) if name else None
+            pods = tuple(on_node.values()) if on_node else ()
+            facts = self._facts_of(name, on_node) if on_node else ()
+            entry.seen = StateNode(
+                entry.node, entry.claim, pods, entry.is_marked, entry.nominated_until_s, (pods, facts), entry.serial
+            )
+            if entry.before is not None:
+                entry.seen.carry_over(entry.before)
+                entry.before = None
         return entry.seen
+
+    def _facts_of(self, node_name: str, pods: dict[str, JsonObject]) -> tuple[PodFacts, ...]:
+        """Facts of the pods of a node; those of pods that have not changed are still there."""
+        known = self._facts.get(node_name, {})
+        found = {}
+        for key, pod in pods.items():
+            facts = known.get(key)
+            found[key] = facts if facts is not None and facts.pod is pod else PodFacts(pod)
+        self._facts[node_name] = found
+        return tuple(found.values())
+
+
+def _standing(entry: _Entry) -> tuple[bool, bool] | None:
+    """Whether an instance has come up, and whether it is on its way out; None if it is not there."""
+    if entry.node is None and entry.claim is None:
+        return None
+    node = StateNode(entry.node, entry.claim, (), entry.is_marked)
+    return node.is_initialized, node.is_marked_for_deletion
+
+
+def has_mark(node: JsonObject | None, claim: JsonObject | None) -> bool:
+    """Whether a Node with a claim looks like one that is being disrupted."""
+    if node is None or claim is None:
+        return False
+    taints = (node.get("spec") or {}).get("taints")
+    if taints and any(taint.is_same(DISRUPTED_TAINT) for taint in taints_of(node)):
+        return True
+    return get_condition(claim, DISRUPTION_REASON) is not None
 
 
 def _is_heartbeat(old: JsonObject, new: JsonObject) -> bool:

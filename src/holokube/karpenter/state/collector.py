@@ -66,7 +66,7 @@ class ClusterCollector(Collector):
         waited_s = 0.0 if since_s is None else self._clock.time() - since_s
         yield _gauge("cluster_state_unsynced_time_seconds", "For how long it has not been synced.", waited_s)
 
-    def _of_nodes(self, nodes: list[StateNode]) -> Iterator[Metric]:
+    def _of_nodes(self, nodes: Sequence[StateNode]) -> Iterator[Metric]:
         labels = (*_NODE, "resource_type")
         families = {
             name: GaugeMetricFamily(PREFIX + name, text, labels=labels)
@@ -105,7 +105,7 @@ class ClusterCollector(Collector):
             use.add_metric([resource], 100 * asked[resource] / milli if milli else 0.0)
         yield use
 
-    def _of_pools(self, nodes: list[StateNode]) -> Iterator[Metric]:
+    def _of_pools(self, nodes: Sequence[StateNode]) -> Iterator[Metric]:
         pools = self._pools()
         by_resource = ("nodepool", "resource_type")
         limit = GaugeMetricFamily(PREFIX + "nodepools_limit", "Limits of pools.", labels=by_resource)

@@ -1,0 +1,291 @@
+"""Candidates of all methods, kept from view to view: only nodes that have changed are judged anew.
+
+A node is a candidate or not by the objects that it is made of, by the rules (pools, types, disruption budgets of pods)
+and by three things that pass: a command is being carried out for it, a pending pod is expected on it, or a pod of it is
+protected for a while. The first two are looked at when the book is read; nodes with such pods are judged each time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Final
+
+from holokube.karpenter.api.node_pool import BALANCED
+from holokube.karpenter.disruption.budgets import PoolCount, counted_for
+from holokube.karpenter.disruption.candidates import CandidateRules, candidate_of, has_bounded_drain, obstructions
+from holokube.karpenter.disruption.types import (
+    UNTOLD,
+    Blocker,
+    Candidate,
+    DisruptionClass,
+    Method,
+    Notice,
+    NoticeKind,
+    Obstruction,
+    Picky,
+)
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.requirements import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
+from holokube.pricing.instance_types import InstanceType
+
+_BEFORE_NOMINATION: Final = frozenset({
+    Blocker.NOT_MANAGED, Blocker.NO_NODE, Blocker.REBOOTING, Blocker.DELETING, Blocker.NOT_INITIALIZED,
+    Blocker.NOT_REGISTERED,
+})  # fmt: skip
+_NOMINATED: Final = Obstruction(Blocker.NOMINATED, "Node is nominated for a pending pod")
+_SERIAL: Final = attrgetter("serial")
+
+
+class _Record:
+    """What is known of one node."""
+
+    __slots__ = ("_candidate", "_rules", "counted", "first", "is_timed", "node")
+
+    def __init__(self, node: StateNode, rules: CandidateRules) -> None:
+        self.node = node
+        self._rules = rules
+        self.first: Obstruction | None = None
+        """The first reason against it, nominations aside."""
+        for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
+            if one.blocker is not Blocker.NOMINATED:
+                self.first = one
+                break
+        self.is_timed = any(guard != "true" for guard in node.guards) if node.guards else False
+        self.counted = counted_for(node)
+        """The pool that it counts for in budgets, and whether as one that is being disrupted."""
+        self._candidate: Candidate | None = None
+
+    def obstruction(self, disruption_class: DisruptionClass) -> Obstruction | None:
+        """The first reason against it that holds for a class of disruption, nominations aside."""
+        first = self.first
+        if first is None or disruption_class is DisruptionClass.GRACEFUL or not first.is_pod_blocker:
+            return first
+        # Pods come last, so where they have no say nothing else stands against the node.
+        assert self.node.node_claim is not None
+        return None if has_bounded_drain(self.node.node_claim) else first
+
+    @property
+    def candidate(self) -> Candidate:
+        """The node as a candidate."""
+        if self._candidate is None:
+            self._candidate = candidate_of(self.node, self._rules)
+        return self._candidate
+
+    def is_passed_over(self, method: Picky) -> bool:
+        """Whether a method has nothing to do with it, whatever its pods are."""
+        labels = self.node.labels
+        pool = self._rules.pools[labels[NODEPOOL_LABEL]]
+        known = self._rules.types_of_pool[pool.name]
+        return labels.get(INSTANCE_TYPE_LABEL, "") in known and method.passes_over(self.node, pool)
+
+
+class _Chosen:
+    """The nodes that one method would take, and those that it has something to say about."""
+
+    def __init__(self, method: Method) -> None:
+        self._method = method
+        self._picky = method if isinstance(method, Picky) else None
+        self.taken: dict[StateNode, Candidate] = {}
+        self.ranked: list[tuple[tuple[float, str], Candidate]] = []
+        """The same, best first."""
+        self.told: dict[StateNode, tuple[Candidate, Obstruction]] = {}
+
+    def add(self, record: _Record) -> None:
+        if record.obstruction(self._method.disruption_class) is not None:
+            return
+        if self._picky is not None and record.is_passed_over(self._picky):
+            return
+        candidate = record.candidate
+        obstruction = self._method.obstruction(candidate)
+        if obstruction is None:
+            self.taken[record.node] = candidate
+            insort(self.ranked, (candidate.rank, candidate), key=_rank)
+        elif obstruction.blocker not in UNTOLD:
+            self.told[record.node] = candidate, obstruction
+
+    def drop(self, node: StateNode) -> None:
+        self.told.pop(node, None)
+        candidate = self.taken.pop(node, None)
+        if candidate is not None:
+            place = bisect_left(self.ranked, candidate.rank, key=_rank)
+            while self.ranked[place][1] is not candidate:
+                place += 1
+            del self.ranked[place]
+
+
+def _rank(ranked: tuple[tuple[float, str], Candidate]) -> tuple[float, str]:
+    return ranked[0]
+
+
+class CandidateBook:
+    """What is known of all nodes. Bring it up to date with ``update`` before reading."""
+
+    def __init__(self) -> None:
+        self._essence: tuple[Any, ...] = ()
+        self._rules: CandidateRules | None = None
+        self._records: dict[StateNode, _Record] = {}
+        self._blocked: dict[StateNode, _Record] = {}
+        self._timed: dict[StateNode, None] = {}
+        self._nominated: dict[StateNode, None] = {}
+        self._by_id: dict[str, StateNode] = {}
+        self._counts: dict[str, list[int]] = {}
+        self._chosen: dict[str, _Chosen] = {}
+        self._excluded: dict[StateNode, Obstruction] = {}
+        self._named: dict[str, tuple[Sequence[InstanceType], Mapping[str, InstanceType]]] = {}
+
+    def by_name(self, types_of_pool: Mapping[str, Sequence[InstanceType]]) -> dict[str, Mapping[str, InstanceType]]:
+        """Types by pool and name; the very same mappings until types change. Pools without types are left out."""
+        for pool, types in types_of_pool.items():
+            known = self._named.get(pool)
+            if known is None or known[0] is not types:
+                self._named[pool] = types, {one.name: one for one in types}
+        return {pool: self._named[pool][1] for pool, types in types_of_pool.items() if types}
+
+    def update(self, nodes: Sequence[StateNode], rules: CandidateRules) -> None:
+        """Takes over how things are now. Nodes are told apart as objects: one that has changed is another."""
+        essence = _essence(rules)
+        if essence != self._essence:
+            self._essence = essence
+            self._drop(list(self._records))
+        self._rules = replace(rules, queued=frozenset())
+        records = self._records
+        changed = [node for node in nodes if node not in records]
+        if len(records) + len(changed) != len(nodes):
+            present = set(nodes)
+            self._drop([node for node in records if node not in present])
+        again = list(self._timed)
+        self._drop(again)
+        for node in (*again, *changed):
+            self._put(node)
+        self._excluded = {}
+        for node in [one for one in self._nominated if not one.is_nominated(rules.now_s)]:
+            del self._nominated[node]
+        for node in self._nominated:
+            first = records[node].first
+            if first is None or first.blocker not in _BEFORE_NOMINATION:
+                self._excluded[node] = _NOMINATED
+        for one in rules.queued:
+            found = self._by_id.get(one)
+            if found is not None:
+                self._excluded[found] = Obstruction(Blocker.QUEUED, "Candidate is already being disrupted")
+
+    def _put(self, node: StateNode) -> None:
+        assert self._rules is not None
+        record = self._records[node] = _Record(node, self._rules)
+        if record.first is not None:
+            self._blocked[node] = record
+        if record.is_timed:
+            self._timed[node] = None
+        if node.nominated_until_s:
+            self._nominated[node] = None
+        self._by_id[node.provider_id] = node
+        self._count(record, 1)
+        for chosen in self._chosen.values():
+            chosen.add(record)
+
+    def _drop(self, nodes: Iterable[StateNode]) -> None:
+        for node in nodes:
+            record = self._records.pop(node)
+            self._blocked.pop(node, None)
+            self._timed.pop(node, None)
+            self._nominated.pop(node, None)
+            if self._by_id.get(node.provider_id) is node:
+                del self._by_id[node.provider_id]
+            self._count(record, -1)
+            for chosen in self._chosen.values():
+                chosen.drop(node)
+
+    def _count(self, record: _Record, sign: int) -> None:
+        if record.counted is not None:
+            pool, is_disrupting = record.counted
+            total = self._counts.setdefault(pool, [0, 0])
+            total[0] += sign
+            if is_disrupting:
+                total[1] += sign
+
+    def counts(self) -> dict[str, PoolCount]:
+        """The nodes of pools as budgets count them."""
+        return {pool: PoolCount(total, disrupting) for pool, (total, disrupting) in self._counts.items() if total}
+
+    def _of(self, method: Method) -> _Chosen:
+        found = self._chosen.get(method.name)
+        if found is None:
+            found = self._chosen[method.name] = _Chosen(method)
+            for record in self._records.values():
+                found.add(record)
+        return found
+
+    def candidates(self, method: Method) -> list[Candidate]:
+        """The candidates that a method would take, in the order of nodes."""
+        return sorted((one for _, one in self._of(method).ranked if one.node not in self._excluded), key=_node_serial)
+
+    def ranked(self, method: Method) -> list[Candidate]:
+        """The same, best first."""
+        excluded = self._excluded
+        if not excluded:
+            return [one for _, one in self._of(method).ranked]
+        return [one for _, one in self._of(method).ranked if one.node not in excluded]
+
+    def count(self, method: Method) -> int:
+        """How many that are."""
+        taken = self._of(method).taken
+        return len(taken) - sum(node in taken for node in self._excluded)
+
+    def ruled_out(self, method: Method) -> list[tuple[Candidate, Obstruction]]:
+        """Candidates that a method cannot take, and has something to say about, in the order of nodes."""
+        told = self._of(method).told
+        if not told:
+            return []
+        return [told[node] for node in sorted(told, key=_SERIAL) if node not in self._excluded]
+
+    def scanned(
+        self, disruption_class: DisruptionClass
+    ) -> Iterator[tuple[Candidate | None, StateNode, Obstruction | None]]:
+        """Every node: as a candidate, or with the first reason why it is none."""
+        for node in sorted(self._records, key=_SERIAL):
+            record = self._records[node]
+            against = self._excluded.get(node) or record.obstruction(disruption_class)
+            yield (record.candidate if against is None else None), node, against
+
+    def blocked_notices(self, disruption_class: DisruptionClass) -> list[Notice]:
+        """A word about every managed node that is no candidate; nothing about those being disrupted."""
+        found = []
+        for node in sorted({**self._blocked, **self._excluded}, key=_SERIAL):
+            if node.node_claim is None:
+                continue
+            against = self._excluded.get(node) or self._records[node].obstruction(disruption_class)
+            if against is not None and against.blocker is not Blocker.QUEUED:
+                found.append(Notice(NoticeKind.BLOCKED, against.message, node=node, obstruction=against))
+        return found
+
+
+def _node_serial(candidate: Candidate) -> int:
+    return candidate.node.serial
+
+
+def _essence(rules: CandidateRules) -> tuple[Any, ...]:
+    """What must be the same for a judgement to stand, besides the node and the time."""
+    return (
+        [(name, pool.object.get("spec"), _Same(pool) if pool.consolidation_policy == BALANCED else None)
+         for name, pool in rules.pools.items()],
+        [(name, _Same(types)) for name, types in rules.types_of_pool.items()],
+        rules.limits.essence,
+        rules.reads_deletion_cost,
+    )  # fmt: skip
+
+
+class _Same:
+    """Compares as an object, not by what it holds; scores of Balanced pools are told about the pool as it is."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    __hash__ = None  # type: ignore[assignment]  # it is never put into a set

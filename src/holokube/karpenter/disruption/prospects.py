@@ -1,0 +1,195 @@
+"""Which candidates are worth a simulation, and what can be said about the others without one.
+
+Nodes with the same pods at the same price stand and fall together as far as counting goes, so that a pass looks at a
+few classes instead of all nodes. A candidate that cannot go for certain needs no look at all, unless it is time to tell
+again why it stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from holokube.karpenter.disruption.balanced import total_price
+from holokube.karpenter.disruption.simulating import describe
+from holokube.karpenter.disruption.types import Blocker, Candidate, Obstruction
+from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Kind, Need, need_of
+from holokube.karpenter.scheduling.pod_forms import FormBook
+from holokube.karpenter.scheduling.problem import pod_key
+from holokube.karpenter.scheduling.results import PodError
+from holokube.karpenter.scheduling.simulation import why_not_counted
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.types import JsonObject
+from holokube.pricing.instance_types import SPOT
+
+_KEPT_MIN: Final = 1000
+QuietUntil = Callable[[StateNode], float]
+"""Until when nobody has to be told again why a node stays."""
+
+
+def pods_do_not_fit(failed: dict[str, PodError]) -> Obstruction:
+    """Pods would lose their place."""
+    return Obstruction(Blocker.PODS_DO_NOT_FIT, describe(failed), pods=tuple(failed))
+
+
+def several(count: int) -> Obstruction:
+    """One node would become several."""
+    return Obstruction(Blocker.SEVERAL_REPLACEMENTS, f"Can't remove without creating {count} candidates")
+
+
+def not_cheaper() -> Obstruction:
+    """Nothing is gained."""
+    return Obstruction(Blocker.NOT_CHEAPER, "Can't replace with a cheaper node")
+
+
+class Standing:
+    """What candidates of a class have in common, and what the last outlook made of it."""
+
+    __slots__ = ("is_hopeless", "judge", "need", "price")
+
+    def __init__(self, need: Need, price: float) -> None:
+        self.need = need
+        self.price = price
+        self.judge: object = None
+        """Who has found out last whether it is hopeless."""
+        self.is_hopeless = False
+
+
+class _Known:
+    __slots__ = ("quiet_until_s", "standing")
+
+    def __init__(self, standing: Standing) -> None:
+        self.standing = standing
+        self.quiet_until_s = -math.inf
+
+
+class Prospects:
+    """What is remembered of candidates from pass to pass."""
+
+    def __init__(self, now_s: Callable[[], float], quiet_until_s: QuietUntil) -> None:
+        self._now_s = now_s
+        self._quiet_until_s = quiet_until_s
+        self._book: FormBook | None = None
+        self._classes: dict[tuple[Need, float], Standing] = {}
+        self._known: dict[Candidate, _Known] = {}
+
+    def begin(self, book: FormBook) -> None:
+        """Forms are those of this book from now on."""
+        if book is not self._book:
+            self._book = book
+            self._classes, self._known = {}, {}
+
+    def of(self, candidate: Candidate) -> _Known:
+        """What is known of one."""
+        found = self._known.get(candidate)
+        if found is None:
+            assert self._book is not None, "a pass begins with a book"
+            key = _need(candidate, self._book), candidate.price
+            standing = self._classes.get(key) or self._classes.setdefault(key, Standing(*key))
+            found = self._known[candidate] = _Known(standing)
+        return found
+
+    def worth_a_look(self, candidates: Sequence[Candidate], judge: Outlook) -> list[Candidate]:
+        """Those that may not be hopeless, or of which has to be told again why they stay."""
+        known, now_s, found = self._known, self._now_s(), []
+        for candidate in candidates:
+            one = known.get(candidate) or self.of(candidate)
+            standing = one.standing
+            if standing.judge is not judge:
+                standing.judge, standing.is_hopeless = judge, judge.is_hopeless(standing)
+            if standing.is_hopeless:
+                if one.quiet_until_s > now_s:
+                    continue
+                one.quiet_until_s = self._quiet_until_s(candidate.node)
+                if one.quiet_until_s > now_s:
+                    continue
+            found.append(candidate)
+        if len(known) > 4 * len(candidates) + _KEPT_MIN:
+            self._known = {one: known[one] for one in candidates}
+            self._classes = {(one.standing.need, one.standing.price): one.standing for one in self._known.values()}
+        return found
+
+
+class Outlook:
+    """What counting tells about the candidates of one moment."""
+
+    def __init__(self, prospects: Prospects, headroom: Headroom, book: FormBook) -> None:
+        self._prospects = prospects
+        self._headroom = headroom
+        self._foreseen: dict[Need, Foresight | None] = {}
+        prospects.begin(book)
+
+    def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of which something may come, or has to be told."""
+        return self._prospects.worth_a_look(candidates, self)
+
+    def is_hopeless(self, standing: Standing) -> bool:
+        """Whether no candidate of a class can go, for certain."""
+        return self._headroom.is_hopeless(standing.need, standing.price)
+
+    def against(self, candidate: Candidate) -> Obstruction | None:
+        """Why a candidate cannot go, in the words of a simulation; None if that has to be found out."""
+        standing = self._prospects.of(candidate).standing
+        foresight = self._foresee((candidate,), standing.need)
+        if foresight is None:
+            return None
+        if foresight.is_stranded:
+            failed = {
+                pod_key(pod): PodError(pod, why_not_counted(node))
+                for node, pod in self._headroom.stranded(foresight, candidate.movable_pods)
+            }
+            return pods_do_not_fit(failed)
+        if candidate.capacity_type == SPOT:
+            return None
+        if foresight.new_nodes > 1:
+            return several(foresight.new_nodes)
+        if foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
+            return not_cheaper()
+        return None
+
+    def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether, for certain, candidates cannot go together."""
+        price, kinds = total_price(candidates), dict[Kind, int]()
+        for candidate in candidates:
+            for kind, count in self._prospects.of(candidate).standing.need:
+                kinds[kind] = kinds.get(kind, 0) + count
+        need = need_of(kinds)
+        if self._headroom.is_hopeless(need, price):
+            return True
+        foresight = self._foresee(candidates, need)
+        if foresight is None:
+            return False
+        if foresight.is_stranded or foresight.new_nodes > 1:
+            return True
+        return foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, price)
+
+    def _foresee(self, candidates: Sequence[Candidate], need: Need) -> Foresight | None:
+        rows = [self._headroom.row(candidate.node) for candidate in candidates]
+        if None in rows:
+            return None
+        known = [row for row in rows if row is not None]
+        is_full = self._headroom.are_full(known, need)
+        if is_full and need in self._foreseen:
+            return self._foreseen[need]
+        found = self._headroom.foresee(need, _pods(candidates), known)
+        if is_full and self._headroom.goes_by_number(need):
+            self._foreseen[need] = found
+        return found
+
+
+def _pods(candidates: Iterable[Candidate]) -> list[JsonObject]:
+    return [pod for candidate in candidates for pod in candidate.movable_pods]
+
+
+def _need(candidate: Candidate, book: FormBook) -> Need:
+    """How many pods of each kind have to move. A candidate is not being deleted, so those that have started move."""
+    kinds: dict[Kind, int] = {}
+    movable = None
+    if len(candidate.movable_pods) < len(candidate.reschedulable_pods):
+        movable = {id(pod) for pod in candidate.movable_pods}
+    for facts in candidate.node.facts:
+        if facts.is_reschedulable and (movable is None or id(facts.pod) in movable):
+            kind = Kind(facts.form(book), facts.has_started)
+            kinds[kind] = kinds.get(kind, 0) + 1
+    return need_of(kinds)

@@ -1,0 +1,394 @@
+"""How pods of nodes that would go could be placed, by counting: a glance where a simulation takes a long look.
+
+Pods of one form are interchangeable, so that a run of them fills the first nodes that have room, and then new ones. All
+of this holds on standing ground only, where pods do not care about each other, and for simple forms, which go by size
+and tolerations. Whatever cannot be told for certain by counting is left to a simulation.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from holokube.karpenter.scheduling.groundwork import Groundwork
+from holokube.karpenter.scheduling.pod_forms import PodForm
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.scheduling.templates import Template
+from holokube.karpenter.scheduling.type_table import BoolArray, IntArray, RowArray
+from holokube.kube.types import JsonObject
+
+
+class Kind(NamedTuple):
+    """Pods that are placed alike."""
+
+    form: PodForm
+    is_moving: bool
+    """Whether consolidation moves them, so that they keep off nodes that are settling."""
+
+
+Need = tuple[tuple[Kind, int], ...]
+"""How many pods of which kinds need a place."""
+_Age = tuple[str, str]
+_Rank = tuple[int, int]
+
+
+class _Stretch(NamedTuple):
+    """Pods that stand beside each other in the queue, on the nodes that took them."""
+
+    kind: Kind
+    first: int
+    """How many of the kind came before."""
+    rows: RowArray
+    taken: IntArray
+
+
+class Foresight(NamedTuple):
+    """What a simulation would come to."""
+
+    new_nodes: int
+    used: IntArray | None = None
+    """What the pods on the one new node ask for."""
+    template: Template | None = None
+    moved: tuple[_Stretch, ...] = ()
+    """Where pods of the nodes that go would be, if some of that does not count because a node has not come up."""
+
+    @property
+    def is_stranded(self) -> bool:
+        """Whether some pod would be counted on a node that has not come up."""
+        return bool(self.moved)
+
+
+class Headroom:
+    """Counts on the ground of one moment."""
+
+    def __init__(self, ground: Groundwork, now_s: float, deleting: frozenset[str]) -> None:
+        """``deleting`` are names of nodes that are going anyway."""
+        self._ground = ground
+        self._table = ground.nodes
+        self._deleting = deleting
+        self._settled = ground.nodes.settled(now_s)
+        up = bisect_left(ground.nodes.nodes, True, key=lambda node: not node.is_initialized)
+        self._is_up: BoolArray = np.arange(len(ground.nodes)) < up
+        self._caps: dict[PodForm, IntArray] = {}
+        self._sums: dict[PodForm, tuple[int, int]] = {}
+        self._waiting: dict[_Rank, list[tuple[_Age, Kind]]] = {}
+        self._waiting_of: dict[PodForm, int] = {}
+        self._is_exact = self._find_waiting(ground.pods)
+
+    def _find_waiting(self, pods: Iterable[JsonObject]) -> bool:
+        """Pods that look for a place anyway; whether all can be counted, and so can new nodes."""
+        is_exact = not self._ground.limits and all(
+            not template.has_min_values and not template.table.has_reserved for template in self._ground.templates
+        )
+        for pod in pods:
+            form = self._ground.forms.form_of(pod)
+            if not form.is_simple:
+                is_exact = False
+                continue
+            self._waiting.setdefault(form.cpu_and_memory, []).append((_age(pod), self._kind(form, pod)))
+            self._waiting_of[form] = self._waiting_of.get(form, 0) + 1
+        for ages in self._waiting.values():
+            ages.sort(key=_by_age)
+        return is_exact
+
+    def _kind(self, form: PodForm, pod: JsonObject) -> Kind:
+        has_started = (pod.get("status") or {}).get("phase") != "Pending"
+        return Kind(form, has_started and (pod.get("spec") or {}).get("nodeName", "") not in self._deleting)
+
+    def row(self, node: StateNode) -> int | None:
+        """The row of a node that stays."""
+        row = self._table.rows.get(node.name)
+        return row if row is not None and self._table.nodes[row] is node else None
+
+    def capacity(self, form: PodForm) -> IntArray:
+        """By row: how many pods of a form would fit."""
+        found = self._caps.get(form)
+        if found is None:
+            found = np.where(self._table.suitable(form), _fitting(self._table.room, form), 0)
+            self._caps[form] = found
+        return found
+
+    def _sum(self, form: PodForm) -> tuple[int, int]:
+        """How many pods of a form would fit: those that are moved for good, and any."""
+        found = self._sums.get(form)
+        if found is None:
+            capacity = self.capacity(form)
+            found = int(capacity[self._settled & self._is_up].sum()), int(capacity.sum())
+            self._sums[form] = found
+        return found
+
+    def is_hopeless(self, need: Need, price: float) -> bool:
+        """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
+        for (form, is_moving), count in need:
+            if not form.is_simple:
+                continue
+            settled, free = self._sum(form)
+            new = self._new_capacity(form, price)
+            if is_moving and count > settled + new:
+                return True
+            if self._is_exact and count + self._waiting_of.get(form, 0) > free + new and self.opening(form):
+                # Pods that wait are never left without a place, so they take theirs of what there is.
+                return True
+        return False
+
+    def _new_capacity(self, form: PodForm, price: float) -> int:
+        """How many pods of a form one new node can take at most that may cost less than a price."""
+        known = self._ground.new_room.get(form)
+        if known is None:
+            offers: list[tuple[float, int]] = []
+            for template in self._ground.templates:
+                fitting = _fitting(template.table.room, form)
+                prices = template.table.lowest_prices(template.state)
+                offers += [
+                    (prices[place], int(fits))
+                    for place, fits in zip(template.table.row_types.tolist(), fitting.tolist(), strict=True)
+                ]
+            offers.sort()
+            most = np.maximum.accumulate([fits for _, fits in offers]).tolist() if offers else []
+            known = self._ground.new_room[form] = [one for one, _ in offers], most
+        place = bisect_left(known[0], price)
+        return known[1][place - 1] if place else 0
+
+    def foresee(self, need: Need, pods: Sequence[JsonObject], rows: Sequence[int]) -> Foresight | None:
+        """What a simulation without some rows would come to, their pods being in need; None if it has to be made."""
+        if not self._is_exact or not all(kind.form.is_simple for kind, _ in need):
+            return None
+        counting = _Counting(self, rows)
+        for run in self._queue(need, pods):
+            if not counting.place(*run):
+                return None
+        return counting.result()
+
+    def stranded(self, foresight: Foresight, pods: Sequence[JsonObject]) -> list[tuple[StateNode, JsonObject]]:
+        """The pods of nodes that go that would be on nodes which have not come up, as a simulation lists them."""
+        form_of = self._ground.forms.form_of
+        of_kind: dict[Kind, list[tuple[_Age, JsonObject]]] = {}
+        for pod in pods:
+            of_kind.setdefault(self._kind(form_of(pod), pod), []).append((_age(pod), pod))
+        for aged in of_kind.values():
+            aged.sort(key=lambda one: one[0])
+        found: list[tuple[int, JsonObject]] = []
+        for kind, first, rows, taken in foresight.moved:
+            for row, count in zip(rows.tolist(), taken.tolist(), strict=True):
+                if not self._is_up[row]:
+                    found += [(row, pod) for _, pod in of_kind[kind][first : first + count]]
+                first += count
+        found.sort(key=lambda one: one[0])
+        return [(self._table.nodes[row], pod) for row, pod in found]
+
+    def _queue(self, need: Need, pods: Sequence[JsonObject]) -> list[tuple[Kind, int, bool]]:
+        """Kinds and numbers of pods in the solver's order, and whether those that move are among them."""
+        by_rank: dict[_Rank, list[tuple[Kind, int]]] = {}
+        for kind, count in need:
+            by_rank.setdefault(kind.form.cpu_and_memory, []).append((kind, count))
+        found: list[tuple[Kind, int, bool]] = []
+        for rank in sorted({*by_rank, *self._waiting}, reverse=True):
+            waiting, moving = self._waiting.get(rank, ()), by_rank.get(rank, ())
+            if not waiting and len(moving) == 1:
+                found.append((*moving[0], True))
+            else:
+                mixed = [(age, kind, False) for age, kind in waiting]
+                if moving:
+                    mixed += self._mixed(rank, pods)
+                    mixed.sort(key=lambda one: one[0])
+                found += _runs(mixed)
+        return found
+
+    def _mixed(self, rank: _Rank, pods: Sequence[JsonObject]) -> list[tuple[_Age, Kind, bool]]:
+        form_of = self._ground.forms.form_of
+        found = []
+        for pod in pods:
+            form = form_of(pod)
+            if form.cpu_and_memory == rank:
+                found.append((_age(pod), self._kind(form, pod), True))
+        return found
+
+    def goes_by_number(self, need: Need) -> bool:
+        """Whether it does not matter which pods of these kinds they are, besides how many."""
+        ranks = [kind.form.cpu_and_memory for kind, _ in need]
+        return len(set(ranks)) == len(ranks) and not any(rank in self._waiting for rank in ranks)
+
+    def are_full(self, rows: Sequence[int], need: Need) -> bool:
+        """Whether nodes have no room for any pod in question, so that it does not matter whether they are there."""
+        forms = {kind.form for kind, _ in need} | self._waiting_of.keys()
+        return all(not self.capacity(form)[rows].any() for form in forms if form.is_simple)
+
+    def allowed(self, kind: Kind) -> BoolArray:
+        """Rows that pods of a kind may go to, whatever their size."""
+        return self._settled if kind.is_moving else _all(self._settled)
+
+    @property
+    def room(self) -> IntArray:
+        """What is left on nodes before anything is placed."""
+        return self._table.room
+
+    def are_up(self, rows: RowArray) -> bool:
+        """Whether all of these nodes have come up."""
+        return bool(self._is_up[rows].all())
+
+    def opening(self, form: PodForm) -> Template | None:
+        """The first pool that a new node for a form can be of."""
+        templates, known = self._ground.templates, self._ground.openings
+        if form not in known:
+            known[form] = next((n for n, template in enumerate(templates) if _can_be_of(template, form)), None)
+        place = known[form]
+        return templates[place] if place is not None else None
+
+    def cheaper_types(self, foresight: Foresight, price: float) -> bool:
+        """Whether a type that can hold the pods of the one new node may cost less than a price."""
+        template, used = foresight.template, foresight.used
+        assert template is not None
+        assert used is not None
+        fits = (template.table.room >= used[:, None]).all(axis=0) & template.table.rows(template.state)
+        prices = template.table.lowest_prices(template.state)
+        return any(prices[place] < price for place in template.table.row_types[fits].tolist())
+
+
+class _Open:
+    """A new node while pods are counted onto it."""
+
+    __slots__ = ("template", "used")
+
+    def __init__(self, template: Template, columns: int) -> None:
+        self.template = template
+        self.used: IntArray = np.zeros(columns, dtype=np.int64)
+
+    def capacity(self, form: PodForm) -> int:
+        table = self.template.table
+        if not self.template.is_tolerated(form.demands.tolerations):
+            return 0
+        left = table.room - self.used[:, None]
+        possible = table.rows(self.template.state) & (left >= 0).all(axis=0)
+        return int(_fitting(left, form)[possible].max(initial=0))
+
+
+class _Counting:
+    """One count. Runs of pods are placed in the solver's order."""
+
+    def __init__(self, head: Headroom, gone: Sequence[int]) -> None:
+        self._head = head
+        self._gone = list(gone)
+        self._room: IntArray | None = None
+        self._touched: list[RowArray] = []
+        self._open: list[_Open] = []
+        self._is_undecided = False
+        self._is_stranded = False
+        self._moved: list[_Stretch] = []
+        self._seen: dict[Kind, int] = {}
+
+    def place(self, kind: Kind, count: int, is_watched: bool) -> bool:
+        """Places pods of a kind; False if it cannot be told where. Watched ones must not be on nodes to come."""
+        if self._is_undecided:
+            return False
+        left = self._on_nodes(kind, count, is_watched)
+        if is_watched:
+            self._seen[kind] = self._seen.get(kind, 0) + count
+        return left == 0 or self._on_new(kind.form, left)
+
+    def _on_nodes(self, kind: Kind, count: int, is_watched: bool) -> int:
+        form = kind.form
+        capacity = self._head.capacity(form)
+        if self._touched:
+            assert self._room is not None
+            rows = np.concatenate(self._touched)
+            was = capacity
+            capacity = capacity.copy()
+            capacity[rows] = np.where(was[rows] > 0, _fitting(self._room[:, rows], form), 0)
+        capacity = np.where(self._head.allowed(kind), capacity, 0)
+        capacity[self._gone] = 0
+        rows = np.flatnonzero(capacity)
+        if not len(rows):
+            return count
+        sums = np.cumsum(capacity[rows])
+        last = int(np.searchsorted(sums, count))
+        taken = capacity[rows[: last + 1]]
+        rows = rows[: last + 1]
+        placed = min(int(sums[-1]), count)
+        if placed < int(taken.sum()):
+            taken[-1] -= int(taken.sum()) - placed
+        if is_watched:
+            self._moved.append(_Stretch(kind, self._seen.get(kind, 0), rows, taken))
+            self._is_stranded = self._is_stranded or not self._head.are_up(rows)
+        if self._room is None:
+            self._room = self._head.room.copy()
+        self._room[:, rows] -= form.vector[:, None] * taken
+        self._touched.append(rows)
+        return count - placed
+
+    def _on_new(self, form: PodForm, count: int) -> bool:
+        capacities = [one.capacity(form) for one in self._open]
+        total = sum(capacities)
+        if total and count < total and sum(map(bool, capacities)) > 1:
+            # It goes by the number of pods which of them take these; that only matters if more are to come.
+            self._is_undecided = True
+            return True
+        for one, capacity in zip(self._open, capacities, strict=True):
+            taken = min(capacity, count)
+            one.used = one.used + form.vector * taken
+            count -= taken
+        while count:
+            template = self._head.opening(form)
+            if template is None:
+                return False
+            one = _Open(template, len(form.vector))
+            taken = min(one.capacity(form), count)
+            one.used = one.used + form.vector * taken
+            self._open.append(one)
+            count -= taken
+        return True
+
+    def result(self) -> Foresight:
+        """What the count comes to."""
+        if self._is_stranded:
+            return Foresight(len(self._open), moved=tuple(self._moved))
+        if len(self._open) == 1:
+            return Foresight(1, self._open[0].used, self._open[0].template)
+        return Foresight(len(self._open))
+
+
+def _runs(mixed: Iterable[tuple[_Age, Kind, bool]]) -> list[tuple[Kind, int, bool]]:
+    """Pods of one kind that stand beside each other, counted."""
+    found: list[tuple[Kind, int, bool]] = []
+    for _, kind, is_watched in mixed:
+        if found and found[-1][0] == kind and found[-1][2] == is_watched:
+            found[-1] = kind, found[-1][1] + 1, is_watched
+        else:
+            found.append((kind, 1, is_watched))
+    return found
+
+
+def _fitting(room: IntArray, form: PodForm) -> IntArray:
+    """By row: how many pods of a form fit into what is left; none where less than nothing is left of anything."""
+    wanted = np.flatnonzero(form.vector)
+    fitting: IntArray = (room[wanted] // form.vector[wanted][:, None]).min(axis=0)
+    return np.maximum(fitting, 0)
+
+
+def _can_be_of(template: Template, form: PodForm) -> bool:
+    """Whether a new node for a pod can be of a pool."""
+    table = template.table
+    return template.is_tolerated(form.demands.tolerations) and bool(
+        (_fitting(table.room, form)[table.rows(template.state)] > 0).any()
+    )
+
+
+def _all(like: BoolArray) -> BoolArray:
+    return np.ones_like(like)
+
+
+def _age(pod: JsonObject) -> _Age:
+    metadata = pod["metadata"]
+    uid = metadata.get("uid") or f"{metadata.get('namespace') or ''}/{metadata['name']}"
+    return metadata.get("creationTimestamp") or "", uid
+
+
+def _by_age(waiting: tuple[_Age, Kind]) -> _Age:
+    return waiting[0]
+
+
+def need_of(kinds: Mapping[Kind, int]) -> Need:
+    """Counts as something that can be compared, in an order of its own."""
+    return tuple(sorted(kinds.items(), key=lambda one: (one[0].form.number, one[0].is_moving)))

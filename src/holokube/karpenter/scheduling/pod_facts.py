@@ -1,0 +1,91 @@
+"""What decisions go by about one pod object, worked out once however often its node is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from holokube.karpenter.api.labels import DO_NOT_DISRUPT
+from holokube.karpenter.disruption.costs import eviction_cost
+from holokube.karpenter.disruption.pods import is_daemon, is_reschedulable, is_terminal
+from holokube.karpenter.scheduling.pod_requests import requests_of
+from holokube.kube.resources import ResourceVector
+from holokube.kube.types import JsonObject
+
+if TYPE_CHECKING:
+    from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+_AMONG_PODS: Final = ("podAffinity", "podAntiAffinity")
+
+
+class PodFacts:
+    """Facts about one object. An object never changes, so neither do they."""
+
+    __slots__ = (
+        "_form", "cost", "guard", "has_started", "has_volumes", "is_daemon", "is_plain", "is_reschedulable",
+        "is_running", "pod", "requests",
+    )  # fmt: skip
+
+    def __init__(self, pod: JsonObject) -> None:
+        spec: Mapping[str, Any] = pod.get("spec") or _EMPTY
+        self.pod = pod
+        self.requests: ResourceVector = requests_of(pod)
+        """Shared by pods that ask for the same; never changed."""
+        self.is_running = not is_terminal(pod)
+        self.has_started = (pod.get("status") or _EMPTY).get("phase") != "Pending"
+        self.is_daemon = is_daemon(pod)
+        self.is_reschedulable = is_reschedulable(pod)
+        self.cost = eviction_cost(pod)
+        """What its eviction costs, if its deletion cost counts."""
+        self.guard: str | None = (pod["metadata"].get("annotations") or _EMPTY).get(DO_NOT_DISRUPT)
+        """What it says about being disrupted, if anything."""
+        self.has_volumes = bool(spec.get("volumes"))
+        self.is_plain = is_plain(pod)
+        self._form: tuple[FormBook, PodForm] | None = None
+
+    def form(self, book: FormBook) -> PodForm:
+        """Its form in a book; the book has to know that it is plain."""
+        known = self._form
+        if known is None or known[0] is not book:
+            known = self._form = book, book.form_like(self.pod)
+        return known[1]
+
+
+def is_plain(pod: JsonObject) -> bool:
+    """Whether neither other pods nor volumes have a say in where it goes."""
+    spec: Mapping[str, Any] = pod.get("spec") or _EMPTY
+    if spec.get("topologySpreadConstraints"):
+        return False
+    affinity = spec.get("affinity")
+    if affinity and any(affinity.get(kind) for kind in _AMONG_PODS):
+        return False
+    return not spec.get("volumes") or next(claim_keys(pod), None) is None
+
+
+def claim_keys(pod: Mapping[str, Any]) -> Iterator[str]:
+    """The PersistentVolumeClaims of a pod as ``namespace/name``; those made for it alone included."""
+    metadata = pod.get("metadata") or _EMPTY
+    namespace = metadata.get("namespace") or ""
+    for volume in (pod.get("spec") or _EMPTY).get("volumes") or ():
+        if volume.get("persistentVolumeClaim") is not None:
+            yield f"{namespace}/{volume['persistentVolumeClaim'].get('claimName', '')}"
+        elif volume.get("ephemeral") is not None:
+            yield f"{namespace}/{metadata.get('name', '')}-{volume.get('name', '')}"
+
+
+def held_by(facts: Iterable[PodFacts]) -> ResourceVector:
+    """The sum of what pods ask for; pods that ask for the same are counted first."""
+    counts: dict[int, list[Any]] = {}
+    for one in facts:
+        requests = one.requests
+        known = counts.get(id(requests))
+        if known is None:
+            counts[id(requests)] = [requests, 1]
+        else:
+            known[1] += 1
+    total: ResourceVector = {}
+    for requests, count in counts.values():
+        for name, milli in requests.items():
+            total[name] = total.get(name, 0) + milli * count
+    return total

@@ -1,0 +1,188 @@
+"""Groundwork that is carried on from solve to solve: only what has changed since the last is worked out anew.
+
+It stands as long as the cluster is plain: no pod cares where other pods are, and none has volumes to attach. Then what
+a solve goes by are sums over nodes. Otherwise each solve makes its own groundwork from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.groundwork import Groundwork, resource_names
+from holokube.karpenter.scheduling.pod_facts import is_plain
+from holokube.karpenter.scheduling.problem import Problem, SolveOptions
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.scheduling.templates import Template
+from holokube.kube.resources import is_resize_infeasible
+from holokube.kube.types import JsonObject
+from holokube.pricing.instance_types import InstanceType
+
+_CONTAINERS: Final = ("containers", "initContainers")
+
+
+class _Terms(NamedTuple):
+    """What must be the same for groundwork to be carried on."""
+
+    options: SolveOptions
+    pools: tuple[JsonObject, ...]
+    """Specs of the pools in their order; what else is said about a pool does not matter to a solve."""
+    names: tuple[str, ...]
+    types: tuple[Sequence[InstanceType], ...]
+    daemons: tuple[JsonObject, ...]
+    well_known: frozenset[str]
+
+    def is_same(self, other: _Terms) -> bool:
+        """Whether nothing differs; types are compared as objects, of which there are many and large ones."""
+        return (
+            self.names == other.names
+            and len(self.types) == len(other.types)
+            and all(map(_is, self.types, other.types))
+            and self.options == other.options
+            and self.pools == other.pools
+            and self.daemons == other.daemons
+            and self.well_known == other.well_known
+        )
+
+
+class StandingGround:
+    """The groundwork of one cluster, as its nodes and pods come and go."""
+
+    def __init__(self) -> None:
+        self._terms: _Terms | None = None
+        self._base: Groundwork | None = None
+        self._table: NodeTable | None = None
+        self._resources: set[str] = set()
+        self._seen: dict[StateNode, bool] = {}
+        """All nodes as they were when last looked at, and whether each is plain."""
+        self._special = 0
+        self._waiting: dict[int, tuple[JsonObject, set[str] | None]] = {}
+        """Pods that were to be placed the last time, with what they ask for; none if it is not plain."""
+
+    def ground(self, problem: Problem) -> Groundwork | None:
+        """The groundwork of a problem; None if it has to be made from nothing."""
+        if problem.volume_limits or problem.options.default_spread_constraints:
+            return None
+        names = self._look_at(problem.pods)
+        if names is None:
+            return None
+        changed, gone = self._differences(problem.state_nodes)
+        if self._special:
+            # Nodes were looked at without a table being made of them, so the next one is made from all.
+            self._table = None
+            return None
+        terms = _terms_of(problem)
+        nodes = changed if self._table is not None else problem.state_nodes
+        names = names.union(*(node.pod_requests for node in nodes))
+        if self._base is None or self._terms is None or not self._terms.is_same(terms) or names - self._resources:
+            self._start(problem, terms, names)
+        self._advance(problem, changed, gone)
+        base, table = self._base, self._table
+        assert base is not None
+        assert table is not None
+        return base.at(problem, [*problem.pods], table, _of_pools(base.templates, problem.pools))
+
+    def _differences(self, nodes: Sequence[StateNode]) -> tuple[list[StateNode], list[StateNode]]:
+        """Nodes that are not as they were, and those that were and are not any more."""
+        seen = self._seen
+        changed = [node for node in nodes if node not in seen]
+        gone: list[StateNode] = []
+        for node in changed:
+            seen[node] = node.is_plain
+            self._special += not node.is_plain
+        if len(seen) != len(nodes):
+            present = set(nodes)
+            gone = [node for node in seen if node not in present]
+            for node in gone:
+                self._special -= not seen.pop(node)
+        return changed, gone
+
+    def _look_at(self, pods: Sequence[JsonObject]) -> set[str] | None:
+        """The resources that pods speak of; None if one of them is not plain. Pods that are the same are known."""
+        before, known = self._waiting, dict[int, tuple[JsonObject, set[str] | None]]()
+        names: set[str] = set()
+        are_plain = True
+        for pod in pods:
+            found = before.get(id(pod)) or (pod, resource_names(pod) if is_plain(pod) else None)
+            known[id(pod)] = found
+            if found[1] is None:
+                are_plain = False
+            elif not found[1] <= names:
+                names |= found[1]
+        self._waiting = known
+        return names if are_plain else None
+
+    def _start(self, problem: Problem, terms: _Terms, names: set[str]) -> None:
+        """Pools, types and DaemonSets are made ready; nodes come later."""
+        self._resources |= names
+        self._terms = terms
+        self._base = Groundwork(replace(problem, pods=(), state_nodes=()), resources=self._resources)
+        self._table = None
+
+    def _advance(self, problem: Problem, changed: Sequence[StateNode], gone: Sequence[StateNode]) -> None:
+        base = self._base
+        assert base is not None
+        pools = {pool.name: pool for pool in problem.ordered_pools}
+        if self._table is None:
+            self._table = base.table(problem.active_nodes, pools)
+            return
+        if not changed and not gone:
+            return
+        staying = [node for node in changed if not node.is_marked_for_deletion]
+        kept = {node.name for node in staying}
+        rows = self._table.rows
+        leaving = {node.name for node in gone if node.name in rows and node.name not in kept}
+        self._table = self._table.carried_on(staying, leaving, pools)
+
+
+def _terms_of(problem: Problem) -> _Terms:
+    pools = problem.ordered_pools
+    options = replace(problem.options, reserved_mode="strict", timeout_s=None, reservation_credit={})
+    return _Terms(
+        options,
+        tuple(pool.object.get("spec") or {} for pool in pools),
+        tuple(pool.name for pool in pools),
+        tuple(problem.types_of_pool[pool.name] for pool in pools),
+        tuple(map(_essence, problem.daemon_pods)),
+        problem.well_known,
+    )
+
+
+def _essence(daemon: JsonObject) -> JsonObject:
+    """What a solve goes by about a pod of a DaemonSet: another pod of it, with volumes of its own, will do as well."""
+    metadata, spec, status = daemon["metadata"], daemon.get("spec") or {}, daemon.get("status") or {}
+    return {
+        "namespace": metadata.get("namespace"),
+        "annotations": metadata.get("annotations"),
+        "spec": {key: value for key, value in spec.items() if key not in ("volumes", *_CONTAINERS)},
+        "containers": [
+            [{key: value for key, value in one.items() if key != "volumeMounts"} for one in spec.get(field) or ()]
+            for field in _CONTAINERS
+        ],
+        "statuses": [
+            [(one.get("name"), one.get("resources"), one.get("allocatedResources")) for one in status.get(field) or ()]
+            for field in ("containerStatuses", "initContainerStatuses")
+        ],
+        "resize": (status.get("resources"), status.get("allocatedResources"), is_resize_infeasible(daemon)),
+    }
+
+
+def _of_pools(templates: list[Template], pools: Iterable[NodePool]) -> list[Template]:
+    """The templates with the pools as they are now: their specs are the same, what they tell of themselves is not."""
+    by_name = {pool.name: pool for pool in pools}
+    found = []
+    for template in templates:
+        pool = by_name[template.pool.name]
+        if pool is not template.pool:
+            template = copy(template)
+            template.pool = pool
+        found.append(template)
+    return found
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

@@ -1,0 +1,230 @@
+"""What is kept and counted from pass to pass decides as looking at everything anew does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.base.rng import Rng
+from holokube.karpenter.disruption.budgets import count_nodes
+from holokube.karpenter.disruption.candidate_book import CandidateBook
+from holokube.karpenter.disruption.eviction_limits import EvictionLimits
+from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.methods import METHODS
+from holokube.karpenter.disruption.prospects import Outlook, Prospects
+from holokube.karpenter.disruption.types import Command, DisruptionClass, Notice, Outcome
+from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.simulation import Simulation
+from holokube.karpenter.scheduling.standing_ground import StandingGround
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.types import JsonObject
+from tests.karpenter.disruption.clusters import NOW_S, Cluster, Shape, build
+from tests.karpenter.disruption.objects import pdb
+from tests.karpenter.disruption.test_properties import disturbed, pool_like
+
+
+def cluster_of(rng: Rng) -> Cluster:
+    """Pods of few sizes, so that they stand for each other, or of many; with much room or little."""
+    shape = Shape(
+        nodes=3 + rng.randrange(14), types=3 + rng.randrange(20), pools=1 + rng.randrange(2), node_cpu=(2, 8),
+        fill=0.2 + 0.75 * rng.random(), spot=rng.random() < 0.2,
+        pod_cpu_milli=rng.choice(((500, 500), (500, 501), (300, 305), (250, 2000))),
+    )  # fmt: skip
+    made = build(rng.uid(), shape)
+    pools = tuple(pool_like(pool, rng) for pool in made.pools)
+    nodes = tuple(
+        replace(disturbed(rng, node), serial=number) if rng.random() < 0.4 else replace(node, serial=number)
+        for number, node in enumerate(made.nodes)
+    )
+    return Cluster(pools, made.types, nodes)
+
+
+def waiting_pods(rng: Rng, cluster: Cluster) -> list[JsonObject]:
+    """Pods like those that are there, which wait for a node."""
+    known = [pod for node in cluster.nodes for pod in node.pods]
+    found = []
+    for number in range(rng.randrange(4) if known else 0):
+        like = rng.choice(known)
+        metadata = {**like["metadata"], "name": f"waits-{number}", "uid": rng.uid()}
+        metadata["creationTimestamp"] = rng.choice(("2025-12-01T00:00:00Z", "2026-01-01T23:00:00Z"))
+        conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        spec = {key: value for key, value in like["spec"].items() if key != "nodeName"}
+        status = {"phase": "Pending", "conditions": conditions}
+        found.append({**like, "metadata": metadata, "spec": spec, "status": status})
+    return found
+
+
+def later(rng: Rng, cluster: Cluster) -> Cluster:
+    """The cluster some time after."""
+    nodes = []
+    for node in cluster.nodes:
+        draw = rng.random()
+        if draw < 0.1:
+            continue
+        if draw < 0.2:
+            node = replace(node, is_marked=not node.is_marked)
+        elif draw < 0.35:
+            node = replace(node, pods=node.pods[: len(node.pods) // 2])
+        elif draw < 0.45 and node.node is not None:
+            labels = {**node.node["metadata"]["labels"], "karpenter.sh/initialized": rng.choice(("true", "false"))}
+            node = replace(node, node={**node.node, "metadata": {**node.node["metadata"], "labels": labels}})
+        elif draw < 0.5:
+            node = replace(node, nominated_until_s=NOW_S + rng.randrange(2))
+        nodes.append(node)
+    pools = cluster.pools if rng.random() < 0.7 else tuple(pool_like(pool, rng) for pool in cluster.pools)
+    return Cluster(pools, cluster.types, tuple(nodes))
+
+
+class Memories:
+    """What a loop keeps from pass to pass."""
+
+    def __init__(self, quiet_until_s: float) -> None:
+        self.book = CandidateBook()
+        self.standing = StandingGround()
+        self.prospects = Prospects(lambda: 0.0, lambda _node: quiet_until_s)
+
+
+def view_of(
+    cluster: Cluster, waiting: list[JsonObject], pdbs: list[JsonObject], queued: frozenset[str], kept: Memories | None
+) -> DisruptionView:
+    limits = EvictionLimits(pdbs)
+    leaving = [
+        pod
+        for node in cluster.nodes
+        if node.is_marked_for_deletion
+        for pod in node.pods
+        if limits.is_movable(pod, NOW_S)
+    ]
+    problem = Problem(
+        cluster.pools, cluster.types_of_pool, pods=[*waiting, *leaving], state_nodes=cluster.nodes, pdbs=pdbs,
+        now_s=NOW_S, standing=kept.standing if kept is not None else None,
+    )  # fmt: skip
+    simulation = Simulation(problem)
+
+    def outlook() -> Outlook | None:
+        if kept is None or simulation.headroom is None:
+            return None
+        return Outlook(kept.prospects, simulation.headroom, simulation.ground.forms)
+
+    return DisruptionView(
+        now_s=NOW_S, nodes=cluster.nodes, pools={pool.name: pool for pool in cluster.pools},
+        types_of_pool=cluster.types_of_pool, simulator=simulation, pdbs=pdbs, queued=queued,
+        book=kept.book if kept is not None else None, find_outlook=outlook,
+    )  # fmt: skip
+
+
+def told(command: Command | None) -> tuple[Any, ...] | None:
+    if command is None:
+        return None
+    results = command.results
+    placed = {name: names(pods) for name, pods in results.existing.items()} if results is not None else {}
+    claims = [
+        (claim.pool.name, str(claim.requirements), [one.name for one in claim.instance_types], names(claim.pods))
+        for claim in command.replacements
+    ]
+    return str(command), command.names, command.savings, placed, claims, dict(command.scores)
+
+
+def names(pods: Sequence[JsonObject]) -> list[str]:
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def words(notices: Sequence[Notice]) -> list[tuple[Any, ...]]:
+    return [
+        (one.kind, one.message, one.node and one.node.name, one.pool and one.pool.name, one.dedupe) for one in notices
+    ]
+
+
+def outcomes(view: DisruptionView) -> list[Outcome]:
+    return [method.compute(view, Memory()) for method in METHODS]
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_kept_or_not_the_same_is_decided_and_told(seed: int) -> None:
+    rng = Rng(f"kept {seed}")
+    cluster, kept = cluster_of(rng), Memories(-math.inf)
+    for _ in range(3):
+        waiting, queued = waiting_pods(rng, cluster), some_ids(rng, cluster.nodes)
+        pdbs = some_pdbs(rng, cluster.nodes)
+        expected = outcomes(view_of(cluster, waiting, pdbs, queued, None))
+        found = outcomes(view_of(cluster, waiting, pdbs, queued, kept))
+        for one, other in zip(found, expected, strict=True):
+            assert told(one.command) == told(other.command)
+            assert words(one.notices) == words(other.notices)
+            assert one.memory == other.memory
+        cluster = later(rng, cluster)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_where_nobody_has_to_be_told_the_same_is_decided(seed: int) -> None:
+    rng = Rng(f"kept {seed}")
+    cluster, kept = cluster_of(rng), Memories(math.inf)
+    for _ in range(3):
+        waiting, queued = waiting_pods(rng, cluster), some_ids(rng, cluster.nodes)
+        expected = outcomes(view_of(cluster, waiting, [], queued, None))
+        found = outcomes(view_of(cluster, waiting, [], queued, kept))
+        for one, other in zip(found, expected, strict=True):
+            assert told(one.command) == told(other.command)
+            assert set(words(one.notices)) <= set(words(other.notices))
+            assert one.memory == other.memory
+        cluster = later(rng, cluster)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_the_book_knows_what_looking_at_every_node_finds(seed: int) -> None:
+    rng = Rng(f"book {seed}")
+    cluster, kept = cluster_of(rng), Memories(-math.inf)
+    for _ in range(4):
+        queued, pdbs = some_ids(rng, cluster.nodes), some_pdbs(rng, cluster.nodes)
+        anew = view_of(cluster, [], pdbs, queued, None)
+        view = view_of(cluster, [], pdbs, queued, kept)
+        for disruption_class in DisruptionClass:
+            assert words(view.blocked_notices(disruption_class)) == words(anew.blocked_notices(disruption_class))
+            one, other = view.scan(disruption_class), anew.scan(disruption_class)
+            assert [c.name for c in one.candidates] == [c.name for c in other.candidates]
+            assert [(n.name, why) for n, why in one.blocked] == [(n.name, why) for n, why in other.blocked]
+        for method in METHODS:
+            assert [c.name for c in view.candidates(method)] == [c.name for c in anew.candidates(method)]
+            assert [c.rank for c in view.ranked(method)] == [c.rank for c in anew.ranked(method)]
+            assert view.count(method) == anew.count(method)
+            assert [(c.name, w) for c, w in view.ruled_out(method)] == [(c.name, w) for c, w in anew.ruled_out(method)]
+            assert view.budget_left(method.reason) == anew.budget_left(method.reason)
+        assert kept.book.counts() == count_nodes(cluster.nodes)
+        cluster = later(rng, cluster)
+
+
+class Refusing:
+    """A simulator that must not be asked."""
+
+    def simulate(self, *_args: Any, **_options: Any) -> Any:
+        raise AssertionError("counting was enough")
+
+
+def test_full_nodes_that_are_all_alike_are_not_simulated() -> None:
+    cluster = build("full", Shape(nodes=40, types=3, node_cpu=(1, 1), fill=1.0, pod_cpu_milli=(300, 300)))
+    cheapest = [one for one in cluster.nodes if one.labels["topology.kubernetes.io/zone"] == "zone-a"]
+    nodes = tuple(replace(node, serial=number) for number, node in enumerate(cheapest) if len(node.pods) == 3)
+    full = Cluster(cluster.pools, cluster.types[:1], nodes)
+    assert len(nodes) > 5
+    view = replace(view_of(full, [], [], frozenset(), Memories(-math.inf)), simulator=Refusing())
+    for outcome in outcomes(view):
+        assert outcome.command is None
+    assert len(outcomes(view)[-1].notices) == len(nodes)
+
+
+def some_ids(rng: Rng, nodes: Sequence[StateNode]) -> frozenset[str]:
+    return frozenset(node.provider_id for node in nodes if rng.random() < 0.05)
+
+
+def some_pdbs(rng: Rng, nodes: Sequence[StateNode]) -> list[JsonObject]:
+    apps = sorted({pod["metadata"]["labels"]["app"] for node in nodes for pod in node.pods})
+    return [pdb(f"b-{app}", app, allowed=rng.randrange(2)) for app in apps[:2]] if rng.random() < 0.3 else []

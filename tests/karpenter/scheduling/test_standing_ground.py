@@ -1,0 +1,123 @@
+"""Groundwork that is carried on gives the answers of groundwork that is made from nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.results import Results
+from holokube.karpenter.scheduling.simulation import Simulation
+from holokube.karpenter.scheduling.solver import Solver
+from holokube.karpenter.scheduling.standing_ground import StandingGround
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.types import JsonObject
+from tests.karpenter.scheduling import builders, random_problems
+
+
+def told(results: Results) -> tuple[Any, ...]:
+    claims = [
+        (
+            claim.pool.name, str(claim.requirements), [one.name for one in claim.instance_types], claim.requests,
+            [pod["metadata"]["name"] for pod in claim.pods],
+        )
+        for claim in results.new_claims
+    ]  # fmt: skip
+    existing = {name: [pod["metadata"]["name"] for pod in pods] for name, pods in results.existing.items()}
+    return claims, existing, results.errors
+
+
+def made_plain(pod: JsonObject) -> JsonObject:
+    """The pod without what ties it to other pods or to volumes."""
+    spec = {key: value for key, value in pod["spec"].items() if key not in ("topologySpreadConstraints", "volumes")}
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity")
+    spec.pop("affinity", None)
+    if affinity:
+        spec["affinity"] = {"nodeAffinity": affinity}
+    return {**pod, "spec": spec}
+
+
+def plain(given: Problem) -> Problem:
+    nodes = [replace(node, pods=tuple(map(made_plain, node.pods))) for node in given.state_nodes]
+    return replace(given, pods=list(map(made_plain, given.pods)), state_nodes=nodes, volume_limits={})
+
+
+def later(rng: Random, before: Problem) -> Problem:
+    """The problem some time after: nodes have come, gone, changed their pods or come up."""
+    types, pools = next(iter(before.types_of_pool.values())), list(before.pools)
+    nodes: list[StateNode] = []
+    for node in before.state_nodes:
+        draw = rng.random()
+        if draw < 0.15:
+            continue
+        if draw < 0.3:
+            node = replace(node, is_marked=not node.is_marked)
+        elif draw < 0.5:
+            node = node.with_pods(node.pods[1:])
+        elif draw < 0.6 and node.node is not None:
+            labels = {**node.node["metadata"]["labels"], "karpenter.sh/initialized": rng.choice(("true", "false"))}
+            metadata = {**node.node["metadata"], "labels": labels}
+            node = replace(node, node={**node.node, "metadata": metadata})
+        nodes.append(node)
+    for _ in range(rng.randint(0, 2)):
+        made = random_problems.node(rng, rng.randint(100, 10**6), list(types), pools)
+        nodes.append(replace(made, pods=tuple(map(made_plain, made.pods))))
+    rng.shuffle(nodes)
+    waiting = [pod for pod in before.pods if rng.random() < 0.7]
+    waiting += map(made_plain, random_problems.pods(rng, f"late-{rng.randint(0, 10**6)}-", 4))
+    return replace(before, state_nodes=nodes, pods=waiting)
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_solving_on_standing_ground_gives_what_solving_anew_gives(seed: int) -> None:
+    rng = Random(seed)
+    problem = plain(random_problems.problem(rng))
+    standing = StandingGround()
+    for _ in range(4):
+        assert standing.ground(problem) is not None
+        carried = Solver(replace(problem, standing=standing)).solve()
+        assert told(carried) == told(Solver(problem).solve())
+        problem = later(rng, problem)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_simulating_on_standing_ground_gives_what_simulating_anew_gives(seed: int) -> None:
+    rng = Random(seed)
+    problem = plain(random_problems.problem(rng))
+    standing = StandingGround()
+    for _ in range(3):
+        carried, anew = Simulation(replace(problem, standing=standing)), Simulation(problem)
+        for node in problem.active_nodes:
+            pods = [pod for pod in node.pods if pod["status"]["phase"] == "Running"]
+            assert told(carried.simulate([node.name], pods)) == told(anew.simulate([node.name], pods))
+        problem = later(rng, problem)
+
+
+def test_ground_does_not_stand_while_a_pod_cares_about_others() -> None:
+    apart = builders.pod("apart", affinity=builders.required_pods("podAntiAffinity", "kubernetes.io/hostname", "web"))
+    spread = builders.pod("spread", topologySpreadConstraints=[builders.spread("topology.kubernetes.io/zone", "web")])
+    lone, bound = builders.problem([builders.pod("lone")]), builders.state_node("n", bound=(spread,))
+    standing = StandingGround()
+    assert standing.ground(lone) is not None
+    assert standing.ground(builders.problem([apart])) is None
+    assert standing.ground(replace(lone, state_nodes=[bound])) is None
+    found = standing.ground(replace(lone, state_nodes=[bound.with_pods(())]))
+    assert found is not None
+    assert len(found.nodes) == 1
+
+
+def test_a_resource_that_nobody_wanted_before_counts_from_then_on() -> None:
+    plain_pod, greedy = builders.pod("plain"), builders.pod("greedy")
+    greedy["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    node = builders.state_node("n")
+    standing = StandingGround()
+    for pods in ([plain_pod], [plain_pod, greedy], [plain_pod]):
+        problem = replace(builders.problem(pods), state_nodes=[node])
+        carried = Solver(replace(problem, standing=standing)).solve()
+        assert told(carried) == told(Solver(problem).solve())

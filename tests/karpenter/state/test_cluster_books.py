@@ -1,0 +1,96 @@
+"""What the state keeps up to date change by change is what counting from scratch gives."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.karpenter.disruption.orchestration import stale_marks
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.resources import ResourceVector, add
+from holokube.kube.types import JsonObject
+from tests.karpenter.objects import claim, condition, node, pod
+from tests.karpenter.state.test_cluster import World
+
+DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+DERIVED = (
+    "allocatable", "available", "capacity", "daemon_requests", "is_deleted", "is_initialized", "is_marked_for_deletion",
+    "is_plain", "is_registered", "label_requirements", "labels", "name", "pod_requests", "provider_id", "taints",
+)  # fmt: skip
+
+
+def some_node(rng: Random, number: int) -> JsonObject:
+    labels = {"karpenter.sh/nodepool": rng.choice(("a", "b")), "node.kubernetes.io/instance-type": "small"}
+    for key in ("karpenter.sh/registered", "karpenter.sh/initialized"):
+        if rng.random() < 0.7:
+            labels[key] = "true"
+    size = {"cpu": str(rng.randint(1, 3)), "pods": "10"}
+    if rng.random() < 0.2:
+        size["example.com/gpu"] = "1"
+    taints = [DISRUPTED] if rng.random() < 0.2 else None
+    return node(f"n{number}", labels=labels, provider_id=f"kwok://{number}", capacity=size, taints=taints)
+
+
+def some_claim(rng: Random, number: int) -> JsonObject:
+    size = {"cpu": "2", "pods": "10"}
+    status = {"providerID": f"kwok://{number}", "capacity": size, "allocatable": size}
+    conditions = [condition(kind) for kind in ("DisruptionReason", "InstanceTerminating") if rng.random() < 0.15]
+    labels = {"karpenter.sh/nodepool": rng.choice(("a", "b"))}
+    return claim(f"c{number}", *conditions, status=status, labels=labels, deleted_s=0 if rng.random() < 0.1 else None)
+
+
+def some_pod(rng: Random, number: int) -> JsonObject:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": f"{rng.choice((100, 250))}m"}}}]
+    on_node = f"n{rng.randint(0, 3)}" if rng.random() < 0.8 else ""
+    owner = rng.choice(("ReplicaSet", "DaemonSet"))
+    phase = rng.choice(("Running", "Running", "Pending", "Succeeded"))
+    return pod(f"p{number}", node_name=on_node, owner=owner, phase=phase, containers=containers)
+
+
+def step(rng: Random, world: World, there: dict[tuple[str, str], JsonObject]) -> None:
+    number = rng.randint(0, 3)
+    make = rng.choice((some_node, some_claim, some_pod, some_pod, some_pod))
+    obj = make(rng, number if make is not some_pod else rng.randint(0, 8))
+    draw = rng.random()
+    if draw < 0.75:
+        there[obj["kind"], obj["metadata"]["name"]] = obj
+        world.put(obj)
+    elif draw < 0.9 and there:
+        world.remove(there.pop(rng.choice(sorted(there))))
+    elif draw < 0.95:
+        world.state.nominate(f"kwok://{number}")
+    else:
+        (world.state.mark_for_deletion if rng.random() < 0.5 else world.state.unmark_for_deletion)([f"kwok://{number}"])
+
+
+def usage(nodes: list[StateNode], pool: str) -> ResourceVector:
+    total: ResourceVector = {}
+    for one in nodes:
+        if one.pool_name == pool and not one.is_marked_for_deletion:
+            total = add(total, one.capacity)
+    return total
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_nodes_usage_marks_and_nominations_are_as_counted_from_scratch(seed: int) -> None:
+    rng, world = Random(seed), World()
+    there: dict[tuple[str, str], JsonObject] = {}
+    for _ in range(40):
+        step(rng, world, there)
+        if rng.random() < 0.4:
+            continue
+        nodes = world.state.nodes()
+        assert [one.serial for one in nodes] == sorted(one.serial for one in nodes)
+        for one in nodes:
+            anew = StateNode(one.node, one.node_claim, one.pods, one.is_marked, one.nominated_until_s)
+            assert list(one.pods) == world.state.pods_on(one.node_name)
+            for name in DERIVED:
+                assert getattr(one, name) == getattr(anew, name), name
+        for pool in ("a", "b"):
+            assert world.state.usage_of(pool) == usage(nodes, pool)
+        assert stale_marks(world.state.marked_nodes(), ()) == stale_marks(nodes, ())
+        now_s = world.clock.time()
+        assert world.state.count_nominated(now_s) == sum(one.is_nominated(now_s) for one in nodes)
