@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test bench lint clean
+.PHONY: help setup pythons demo test bench lint clean
 
 help:
 	@echo "make setup  install into .venv; .venv/bin/holokube is then there"
+	@echo "make pythons  install into .venv-3.12 and so on, for every other Python that is there; tests then compare them"
 	@echo "make demo   half a day of a cluster under three autoscalers, compared; writes demo-report.html"
 	@echo "make test   all tests (builds a real control plane once if Go is there)"
 	@echo "make bench  benchmarks, as ratios to the real programs"
@@ -22,6 +23,9 @@ $(STAMP): pyproject.toml tools/dev-requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/dev-requirements.txt -e '.[cel,dask,grpc,optimal]'
 	@touch $@
+
+pythons: setup
+	@$(BIN)/python tools/pythons/other_pythons.py
 
 demo: setup
 	@$(BIN)/holokube run examples/quick-start/scenario.yaml --report demo-report.html
@@ -43,5 +47,5 @@ lint: setup
 	$(BIN)/python tools/docs/scenario_reference.py --check
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-report.html
+	rm -rf $(VENV) $(VENV)-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-report.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -197,6 +197,7 @@ def shrink(policy: str, shape_name: str, nodes: int, seed: int) -> JsonObject:
         "cpu_s": cpu_s, "has_ended": found.has_ended,
         "pods": found.pods, "pending": found.pending, "memory_mb": peak_memory_mb(),
         "for_pods": found.for_pods, "as_replacements": found.as_replacements,
+        "violations": found.violations[:5],
     }  # fmt: skip
 
 
@@ -261,6 +262,7 @@ def tell_shrinking(name: str, done: JsonObject) -> None:
     record(f"{name}, time here", done["cpu_s"], None, "s", goal=f"of cpu, {done['wall_s']:,.0f} s in all")
     others = f"and {done['as_replacements']} as replacements"
     record(f"{name}, claims for pods", done["for_pods"], None, "claims", goal=others)
+    tell_violations(name, done["violations"])
 
 
 PARTS: dict[str, tuple[str, Callable[[bool], None]]] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from tests.karpenter.checker_inputs import check_placements
 from tests.karpenter.disruption import clusters
 from tests.karpenter.lab import Lab, lab
 from tests.karpenter.restored import PACKING, objects_of, scheduled_by
@@ -18,6 +19,7 @@ from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.optimal.global_method import LOOK_EVERY_S
 from holokube.karpenter.optimal.strategy import optimal_strategy
 from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.strategy import KARPENTER, Strategy
 from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import Catalog
@@ -55,6 +57,8 @@ class Shrunk:
     """Claims made by consolidation."""
     problem: Problem
     """All pods that run in the end, and no nodes: what the bound is for."""
+    violations: list[str]
+    """Rules that pods break where they are in the end, as the independent checker sees it."""
 
 
 def shrink(
@@ -100,13 +104,14 @@ async def _shrink(
                 last, changed_s = now, here.clock.monotonic()
         has_ended = here.clock.monotonic() - changed_s >= quiet_s
         after, pods = await here.nodes(), await here.pods()
+        problem = _anew(given, catalog, pods, here.clock.time())
         return Shrunk(
             nodes_before=len(before), nodes_after=len(after),
             price_before=price_of(before, catalog), price_after=price_of(after, catalog),
             pods=len(pods), pending=sum((pod.get("status") or {}).get("phase") != "Running" for pod in pods),
             hours=(changed_s - begun_s) / 3600, has_ended=has_ended, wall_s=time.perf_counter() - started_s,
             for_pods=_made(here, "provisioned"), as_replacements=_made(here, "underutilized"),
-            problem=_anew(given, catalog, pods, here.clock.time()),
+            problem=problem, violations=_broken(problem, after, await here.claims(), pods),
         )  # fmt: skip
 
 
@@ -120,6 +125,21 @@ def _anew(given: clusters.Cluster, catalog: Catalog, pods: list[JsonObject], now
         pools=[NodePool.of(pool.object) for pool in given.pools], types_of_pool=given.types_of_pool,
         pods=[_unbound(pod) for pod in pods], well_known=catalog.well_known, now_s=now_s,
     )  # fmt: skip
+
+
+def _broken(
+    problem: Problem, nodes: list[JsonObject], claims: list[JsonObject], pods: list[JsonObject]
+) -> list[str]:
+    """What is wrong with where pods are. Those that are on no node yet are told elsewhere."""
+    by_node = {(claim.get("status") or {}).get("nodeName"): claim for claim in claims}
+    states = [StateNode(node, by_node.get(node["metadata"]["name"])) for node in nodes]
+    placed: dict[str, list[JsonObject]] = {}
+    for pod in pods:
+        if pod["spec"].get("nodeName"):
+            placed.setdefault(pod["spec"]["nodeName"], []).append(_unbound(pod))
+    bound = [pod for there in placed.values() for pod in there]
+    found = check_placements(replace(problem, state_nodes=states, pods=bound), [], placed)
+    return [str(violation) for violation in found]
 
 
 def _made(here: Lab, reason: str) -> int:

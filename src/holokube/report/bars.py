@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 from typing import Final
 
 from holokube.report.figures import NOTHING
@@ -31,7 +32,7 @@ def bars(
     rest = names[len(shown):]
     groups: list[tuple[str, list[float]]] = [(name, [one.get(name, 0.0) for one in amounts]) for name in shown]
     if rest:
-        groups.append((f"{len(rest)} others", [sum(one.get(name, 0.0) for name in rest) for one in amounts]))
+        groups.append((f"{len(rest)} others", [fsum(one.get(name, 0.0) for name in rest) for one in amounts]))
     largest = max(value for _, values in groups for value in values)
     return f'<ul class="bars">{"".join(_group(*group, labels, figure, largest) for group in groups)}</ul>'
 

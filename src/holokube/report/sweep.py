@@ -210,5 +210,5 @@ def thinned(result: RunResult) -> tuple[list[float], dict[str, list[float]]]:
         if values is None:
             continue
         parts = [values[start:start + size] for start in starts]
-        sampled[name] = [max(part) if name == "pods_pending" else sum(part) / len(part) for part in parts]
+        sampled[name] = [max(part) if name == "pods_pending" else math.fsum(part) / len(part) for part in parts]
     return [times[start] for start in starts], sampled

@@ -11,8 +11,15 @@ from holokube.karpenter.disruption.types import Command
 from holokube.karpenter.disruption.validation import Rejection, RejectionKind, validate
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.optimal.global_consolidation import MoveLimits
+from holokube.karpenter.optimal.global_method import (
+    LARGE,
+    MOST_ROUNDS,
+    MOST_WORK,
+    REHEARSED,
+    GlobalConsolidation,
+    limits_for,
+)
 from holokube.karpenter.optimal.global_method import LIMITS as USUAL
-from holokube.karpenter.optimal.global_method import MOST_ROUNDS, MOST_WORK, GlobalConsolidation, limits_for
 from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper, with_waiting
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -55,10 +62,13 @@ def decided(given: clusters.Cluster, limits: MoveLimits = LIMITS) -> tuple[Comma
     return command, method, book
 
 
+@pytest.mark.parametrize("limits", [LIMITS, REHEARSED], ids=["planned", "rehearsed"])
 @pytest.mark.parametrize("shape", [clusters.PLAIN, clusters.CONSTRAINED])
-def test_a_command_saves_money_keeps_every_rule_and_stands_a_second_look(shape: clusters.Shape) -> None:
+def test_a_command_saves_money_keeps_every_rule_and_stands_a_second_look(
+    shape: clusters.Shape, limits: MoveLimits
+) -> None:
     given = cluster_of(shape)
-    command, method, book = decided(given)
+    command, method, book = decided(given, limits)
     assert len(command.candidates) > 1
     assert validate(command, method, view_of(given, book)) is command
 
@@ -117,10 +127,13 @@ def test_a_settled_method_does_not_search_again() -> None:
 
 def test_a_larger_cluster_is_searched_for_longer_within_bounds() -> None:
     assert limits_for(10) == USUAL
-    larger, largest = limits_for(400), limits_for(100_000)
-    assert USUAL.work < larger.work < largest.work == MOST_WORK
-    assert larger.most_removed == 80
-    assert largest.rounds == MOST_ROUNDS
+    larger, largest = limits_for(120), limits_for(100_000)
+    assert USUAL.work < larger.work <= MOST_WORK
+    assert USUAL.rounds < larger.rounds <= MOST_ROUNDS
+    assert not larger.is_rehearsed
+    assert limits_for(LARGE).is_rehearsed
+    assert limits_for(400).most_removed == 80
+    assert largest.work == limits_for(400).work
 
 
 def test_after_a_search_pods_have_peace_for_a_while() -> None:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.karpenter.optimal.planning import OptimalPlan, lower_bound, mixture_bounds, plan
@@ -166,6 +166,7 @@ def test_the_bound_of_a_plan_that_leaves_pods_out_is_that_of_the_others() -> Non
     assert expected < lower_bound(problem).price_usd_per_hour
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=3, max_size=3))
 def test_the_bound_of_a_mixture_is_that_of_a_batch_of_the_same_pods(counts: list[int]) -> None:
     kinds = [batches.pod("a", 900, 700), batches.pod("b", 300, 4000), batches.pod("c", 2500, 1000)]

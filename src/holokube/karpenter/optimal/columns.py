@@ -17,6 +17,7 @@ from holokube.karpenter.optimal.knapsack import Filling, exact_filling, greedy_f
 from holokube.karpenter.optimal.model import UNLIMITED, FloatArray, IntArray, PackedNode, PackingModel
 from holokube.karpenter.optimal.resource_bound import lowered
 from holokube.karpenter.optimal.solver_library import INFINITY, Answer, LinearProgram
+from holokube.karpenter.pausing import Steps, without_pauses
 
 EXACT_NODES: Final = 300
 """Branch-and-bound nodes for one exact pattern."""
@@ -92,18 +93,26 @@ class Columns:
 
     def generate(self, rounds: int, seconds_left: Callable[[], float], *, exact: bool) -> None:
         """Find patterns until none is worth more than its price; exactly, if asked, where guesses run dry."""
+        without_pauses(self.generating(rounds, seconds_left, exact=exact))
+
+    def generating(self, rounds: int, seconds_left: Callable[[], float], *, exact: bool) -> Steps[None]:
+        """The same round by round."""
         model = self._model
         for _ in range(rounds):
             if seconds_left() <= 0:
                 return
+            yield
             found = [
                 swapped(model, self.values, model.counts, filling)
                 for filling in greedy_fillings(model, self.values, model.counts, self._bins, self._guide.weights)
             ]
             worthy = [f for f in found if f.value > model.prices[f.bin] * (1 + 1e-7)]
             if not worthy and exact:
-                exactly = (self._exact(bin_, seconds_left()) for bin_ in self._bins.tolist())
-                worthy = [f for f, _ in exactly if f.value > model.prices[f.bin] * (1 + 1e-7)]
+                for bin_ in self._bins.tolist():
+                    filling, _ = self._exact(bin_, seconds_left())
+                    if filling.value > model.prices[bin_] * (1 + 1e-7):
+                        worthy.append(filling)
+                    yield
             added = self.add(worthy)
             answer = self._program.solve()
             duals = self._duals(answer)

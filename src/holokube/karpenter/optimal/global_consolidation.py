@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Protocol
 
 import numpy as np
@@ -16,10 +17,13 @@ from holokube.karpenter.optimal.model import UNLIMITED, IntArray, PackedNode, Pa
 from holokube.karpenter.optimal.offers import place_of
 from holokube.karpenter.optimal.pod_groups import PodGroup, groups_of, specs_of
 from holokube.karpenter.optimal.reading import Reading
-from holokube.karpenter.optimal.regrouping import Cluster, Regrouping, RunningNode, regroup
+from holokube.karpenter.optimal.regrouping import regroup
 from holokube.karpenter.optimal.resource_bound import resource_bound
 from holokube.karpenter.optimal.search import QUICK, Effort, Search, gap_of
 from holokube.karpenter.optimal.solver_library import INFINITY, load
+from holokube.karpenter.optimal.standing import Cluster, Regrouping, RunningNode
+from holokube.karpenter.optimal.trust import Trust
+from holokube.karpenter.optimal.turnover import few_of, turn_over
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PlannedClaim
@@ -61,6 +65,8 @@ class GlobalMove:
     """Of the candidates that stay, and of the new nodes."""
     bound: float
     """Below this price candidates and what replaces them cannot get, in any number of moves."""
+    rehearsed: tuple[float, float] | None = None
+    """The price over what the pods are worth, now and after the move, as a rehearsal has it."""
 
     @property
     def savings(self) -> float:
@@ -90,6 +96,10 @@ class MoveLimits:
     slack: float = 0.0
     """The share of a new node that is left free: a scheduler does not put pods together as well as a plan does, and who
     finds no room makes another node necessary."""
+    is_rehearsed: bool = False
+    """Whether plans count by what a scheduler would make of them; for moves that are carried out."""
+    rehearsals_work: int = 0
+    """Steps of the search with rehearsals, which comes after the other."""
     seed: int = 0
 
 
@@ -140,7 +150,7 @@ class MovingReading(Reading):
         self._fixed = {home[key] for key in refused} | {
             self.ground.nodes.nodes[self._home[place]].name for place in stuck
         }
-        self.fixed_price = float(sum(self._candidates[name].price for name in sorted(self._fixed)))
+        self.fixed_price = fsum(self._candidates[name].price for name in sorted(self._fixed))
         self._kept_offers: IntArray = np.arange(len(self.offers.offers))
         self.plan_groups = without_taken_places(self.ground, self.offers, self._by_domain(groups))
 
@@ -245,7 +255,7 @@ class MovingReading(Reading):
         spot = np.array([offer.offering.capacity_type == SPOT for offer in offers], dtype=np.bool_)
         # What pods are worth goes by what new nodes cost; with all nodes in it the program would be large.
         values = resource_bound(model.of_bins(np.arange(len(offers)))).class_values
-        return Cluster(model, nodes, budgets, values, spot, spot_to_spot)
+        return Cluster(model, nodes, budgets, values, spot, spot_to_spot, scored=self._scored)
 
     def best_move(
         self,
@@ -255,8 +265,9 @@ class MovingReading(Reading):
         *,
         spot_to_spot: bool = False,
         is_late: Callable[[], bool] = lambda: False,
+        trust: Trust | None = None,
     ) -> Steps[GlobalMove]:
-        """The move that saves most, of those found."""
+        """The move that saves most, of those found; no larger than ``trust`` in rehearsals goes."""
         cluster = replace(
             self.cluster(budgets, spot_to_spot=spot_to_spot),
             least_saving=limits.least_saving,
@@ -264,11 +275,36 @@ class MovingReading(Reading):
         )
         if limits.slack:
             cluster = replace(cluster, model=self._with_slack(cluster.model, cluster.offers, limits.slack))
-        found = yield from regroup(
-            cluster, rounds=limits.rounds, seed=limits.seed, work=limits.work, is_late=is_late
-        )
-        before = float(sum(candidate.price for candidate in self._candidates.values()))
+        before = fsum(candidate.price for candidate in self._candidates.values())
+        if limits.is_rehearsed:
+            return (yield from self._rehearsed(cluster, limits, is_late, trust or Trust(), before, bound))
+        found = yield from self._regrouped(cluster, limits, is_late)
         return self.move(found if found.savings >= limits.least_share * before else Regrouping(), before, bound)
+
+    def _regrouped(self, cluster: Cluster, limits: MoveLimits, is_late: Callable[[], bool]) -> Steps[Regrouping]:
+        return regroup(cluster, rounds=limits.rounds, seed=limits.seed, work=limits.work, is_late=is_late)
+
+    def _rehearsed(
+        self, cluster: Cluster, limits: MoveLimits, is_late: Callable[[], bool], trust: Trust, before: float,
+        bound: float,
+    ) -> Steps[GlobalMove]:  # fmt: skip
+        """What a rehearsal makes most of, no larger than what rehearsals can be trusted with."""
+        nothing = GlobalMove((), [], {}, before, before, bound)
+        worth = max(float(cluster.values @ cluster.model.counts), 1e-9)
+        share = trust.look(before / worth)
+        if not share:
+            return nothing
+        known = [(yield from self._regrouped(cluster, limits, is_late))]
+        few = few_of(len(self._candidates), share)
+        if len(known[0].removed) > few:
+            known.append((yield from self._regrouped(replace(cluster, most_removed=few), limits, is_late)))
+        found = yield from turn_over(
+            cluster, seed=limits.seed, work=limits.rehearsals_work, share=share, known=known, is_late=is_late
+        )
+        if not found.plan.removed or found.savings < limits.least_share * before:
+            return nothing
+        made = self.move(found.plan, before, bound)
+        return replace(made, rehearsed=(before / worth, (before - found.savings) / worth))
 
     def _with_slack(self, model: PackingModel, offers: int, slack: float) -> PackingModel:
         """Offers with less room."""

@@ -19,6 +19,7 @@ from holokube.karpenter.disruption.types import Candidate, Command, DisruptionCl
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.optimal.global_consolidation import GlobalMove, MoveLimits, MovingReading
 from holokube.karpenter.optimal.kept_plan import PlanBook, with_waiting
+from holokube.karpenter.optimal.trust import Trust
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.results import Results
 
@@ -32,10 +33,18 @@ than one that turns the whole cluster over."""
 SMALL: Final = 40
 MOST_WORK: Final = 300_000_000
 MOST_ROUNDS: Final = 300
+LARGE: Final = 200
+"""From so many candidates on, plans are rehearsed. In a small cluster a search goes through all that could be done, and
+chance finds what a rehearsal would not dare; in a large one neither happens."""
+REHEARSED: Final = replace(
+    LIMITS, least_saving=0.01, least_share=0.001, is_rehearsed=True, rehearsals_work=800_000_000
+)
 
 
 def limits_for(candidates: int, limits: MoveLimits = LIMITS) -> MoveLimits:
     """A larger cluster is searched for longer, and a larger part of it moves at once; within bounds."""
+    if candidates >= LARGE:
+        return replace(REHEARSED, most_removed=max(REHEARSED.most_removed, candidates // 5))
     times = max(1.0, candidates / SMALL)
     return replace(
         limits, rounds=max(limits.rounds, min(int(limits.rounds * times), MOST_ROUNDS)),
@@ -58,6 +67,7 @@ class GlobalConsolidation:
         self._limits = limits
         self._look_every_s = look_every_s
         self._not_before_s = -math.inf
+        self._trust = Trust()
 
     def obstruction(self, candidate: Candidate) -> Obstruction | None:
         """Nodes with pods, of pools that consolidate more than empty ones."""
@@ -96,12 +106,16 @@ class GlobalConsolidation:
         while allowed and problem is not None:
             reading = MovingReading(problem, allowed)
             limits = self._limits or limits_for(len(allowed))
-            move = yield from reading.best_move(budgets, limits, spot_to_spot=view.options.spot_to_spot)
+            move = yield from reading.best_move(
+                budgets, limits, spot_to_spot=view.options.spot_to_spot, trust=self._trust
+            )
             if not move.removed:
                 return None
             command = self._command(move, allowed, view)
             disliked = {pool for pool, score in command.scores.items() if not score.is_approved}
             if not disliked:
+                if move.rehearsed is not None:
+                    self._trust.hope(*move.rehearsed)
                 return command
             allowed = [one for one in allowed if one.pool.name not in disliked]
         return None

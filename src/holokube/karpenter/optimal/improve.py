@@ -14,6 +14,7 @@ import numpy as np
 from holokube.base.rng import Rng
 from holokube.karpenter.optimal.construct import Guide, Meter, Stock, construct, guide_for
 from holokube.karpenter.optimal.model import FloatArray, IntArray, PackedNode, Packing, PackingModel, packing_of
+from holokube.karpenter.pausing import Steps, without_pauses
 
 MAX_PODS_REPACKED: Final = 90
 """Small parts are repacked quickly and well; large ones gain nothing over a new construction."""
@@ -51,6 +52,10 @@ class Improver:
 
     def run(self, rounds: int, is_enough: Callable[[float], bool], is_late: Callable[[], bool]) -> int:
         """Up to so many attempts; ends early when the price is good enough or time is up. Attempts made."""
+        return without_pauses(self.steps(rounds, is_enough, is_late))
+
+    def steps(self, rounds: int, is_enough: Callable[[float], bool], is_late: Callable[[], bool]) -> Steps[int]:
+        """The same attempt by attempt."""
         best, best_rank = list(self.nodes), self._rank()
         done = 0
         for done in range(rounds):
@@ -60,6 +65,7 @@ class Improver:
             self._patience = PATIENCE * best_rank[1] * max(1 - 2 * done / rounds, 0.0)
             if self._attempt() and (rank := self._rank()) < best_rank:
                 best, best_rank = list(self.nodes), rank
+            yield
         self._restore(best)
         return done
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from holokube.karpenter.optimal.dominance import useful_bins
 from holokube.karpenter.optimal.model import PackingModel
 from holokube.karpenter.optimal.reading import Placements, Reading
 from holokube.karpenter.optimal.resource_bound import resource_bound
 from holokube.karpenter.optimal.search import PROVEN_GAP, QUICK, Effort, Search, Status, gap_of
 from holokube.karpenter.optimal.solver_library import INFINITY, load
+from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PlannedClaim, Results
 from holokube.karpenter.scheduling.solver import Solver
@@ -103,29 +105,36 @@ def plan(
     Wishes (preferred terms, ScheduleAnyway) and weights of pools are no constraints here. Without a limit the plan
     depends on nothing but the problem and the effort.
     """
+    return without_pauses(planning(problem, _timer(limit_s, monotonic), effort or Effort()))
+
+
+def planning(problem: Problem, seconds_left: Callable[[], float], effort: Effort) -> Steps[OptimalPlan]:
+    """The same step by step."""
     load()
-    effort = effort or Effort()
-    seconds_left = _timer(limit_s, monotonic)
     reading = Reading(problem)
+    yield
     bound_model = reading.bound_model()
     model = reading.plan_model()
     if effort.is_narrow:
-        rates = resource_bound(bound_model)
-        bound = Bound(rates.price, "resources")
-        found = Search(
+        bound = Bound(resource_bound(bound_model.of_bins(useful_bins(bound_model))).price, "resources")
+        yield
+        found = yield from Search(
             reading.narrowed(model), effort, seconds_left=seconds_left, known_bound=bound.price_usd_per_hour
-        ).run()
+        ).steps()
     elif reading.is_plain and _is_same(model, bound_model):
-        found = Search(model, effort, seconds_left=seconds_left).run()
+        found = yield from Search(model, effort, seconds_left=seconds_left).steps()
         bound = Bound(found.bound, found.how)
     else:
         prover = Search(bound_model, replace(effort, whole_nodes=QUICK.whole_nodes), seconds_left=seconds_left)
         prover.prove()
         bound = Bound(prover.bound, prover.how)
-        found = Search(model, effort, seconds_left=seconds_left, known_bound=bound.price_usd_per_hour).run()
+        found = yield from Search(
+            model, effort, seconds_left=seconds_left, known_bound=bound.price_usd_per_hour
+        ).steps()
+    yield
     mine = reading.without_wrong(reading.placements(found.packing))
     errors = reading.errors(mine)
-    results = _by_solver(problem, seconds_left)
+    results = yield from _by_solver(problem, seconds_left)
     theirs = reading.without_wrong(_as_placements(results))
     their_errors = {**reading.errors(theirs), **results.errors}
     found_by = "search"
@@ -171,7 +180,7 @@ def _is_same(one: PackingModel, other: PackingModel) -> bool:
     )
 
 
-def _by_solver(problem: Problem, seconds_left: Callable[[], float]) -> Results:
+def _by_solver(problem: Problem, seconds_left: Callable[[], float]) -> Steps[Results]:
     """What Karpenter's own way gives, wishes left aside.
 
     It counts on reserved places that another claim may take, so that its prices may not come true: without them.
@@ -181,7 +190,7 @@ def _by_solver(problem: Problem, seconds_left: Callable[[], float]) -> Results:
         options=replace(problem.options, preference_policy="Ignore"),
         types_of_pool={pool: [_unreserved(one) for one in types] for pool, types in problem.types_of_pool.items()},
     )
-    return Solver(relaxed).solve(is_late=lambda: seconds_left() <= 0)
+    return Solver(relaxed).steps(is_late=lambda: seconds_left() <= 0)
 
 
 def _unreserved(one: InstanceType) -> InstanceType:

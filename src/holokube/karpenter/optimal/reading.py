@@ -58,6 +58,8 @@ class Reading:
         self._hoped_rooms = self.offers.rooms(hoped=True)
         self.plan_groups: list[PodGroup] = []
         self._net_dimensions: list[bool] = []
+        self._scored: tuple[int, ...] = ()
+        """Dimensions of the last model that a scheduler scores nodes by."""
 
     def bound_model(self) -> PackingModel:
         """Only what every plan must keep: topology over domains and ``minValues`` are left out."""
@@ -98,6 +100,8 @@ class Reading:
         rooms = self._hoped_rooms if for_bound else self._rooms
         capacities = np.column_stack([rooms[:, wanted], *rules.capacities])
         self._net_dimensions = [True] * len(wanted) + rules.are_net
+        scored = {self.ground.columns[name] for name in ("cpu", "memory") if name in self.ground.columns}
+        self._scored = tuple(place for place, column in enumerate(wanted.tolist()) if column in scored)
         allowed = np.array([group.allowed for group in groups], dtype=np.bool_).reshape(len(groups), len(offers))
         if not for_bound:
             allowed = allowed & offers.flexible_enough()

@@ -25,6 +25,7 @@ from holokube.karpenter.optimal.model import (
 from holokube.karpenter.optimal.resource_bound import ResourceBound, resource_bound, whole_node_bound
 from holokube.karpenter.optimal.share_bound import MAX_SHARES, share_bound
 from holokube.karpenter.optimal.solver_library import INFINITY
+from holokube.karpenter.pausing import Steps, without_pauses
 
 Status = Literal["optimal", "good", "limit"]
 """Proven cheapest; close enough to the bound; out of time or ideas."""
@@ -142,22 +143,26 @@ class Search:
 
     def run(self) -> Found:
         """The plan."""
+        return without_pauses(self.steps())
+
+    def steps(self) -> Steps[Found]:
+        """The same step by step."""
         model, effort = self._model, self._effort
         if not model.bins or not model.classes:
             return Found(self._outside(packing_of(model, ())), 0.0, "nothing to place", "optimal")
-        best = self._first(self._guesses)
+        best = yield from self._first(self._guesses)
         if self._is_prover:
             seconds = self._seconds_left()
             self._raise_bound(whole_node_bound(model, max_nodes=effort.whole_nodes, limit_s=seconds), "whole nodes")
         if self._has_few_patterns and not self._is_done(best):
-            best = self._by_patterns(best)
+            best = yield from self._by_patterns(best)
         if not self._is_done(best):
-            best = self._improved(best)
+            best = yield from self._improved(best)
         problems = violations(model, best)
         assert not problems, f"the planner broke its own rules: {problems[:3]}"
         return Found(self._outside(best), self.bound, self.how, self._status(best))
 
-    def _improved(self, best: Packing) -> Packing:
+    def _improved(self, best: Packing) -> Steps[Packing]:
         """The plan improved at the values of each guess; where that leaves it far off, at those that patterns teach."""
         model, effort = self._model, self._effort
         stages = 2 * len(self._guesses)
@@ -168,15 +173,16 @@ class Search:
             if number and teacher is None and self._is_worth_teaching(best):
                 teacher = Columns(model, guide_for(model, self._guesses[-1]))
                 teacher.add_nodes(best.nodes)
-                teacher.generate(effort.value_rounds, self._seconds_left, exact=False)
-                best = min(best, self._first((teacher.values,)), key=lambda packing: packing.rank)
+                yield from teacher.generating(effort.value_rounds, self._seconds_left, exact=False)
+                taught = yield from self._first((teacher.values,))
+                best = min(best, taught, key=lambda packing: packing.rank)
             values = self._guesses[number % len(self._guesses)] if teacher is None else teacher.values
             improver = Improver(model, values, best, Rng(effort.seed).fork(f"improve {number}"), self._meter)
-            improver.run(effort.improvement_rounds // stages, self._is_good, self._is_late)
+            yield from improver.steps(effort.improvement_rounds // stages, self._is_good, self._is_late)
             best = min(best, improver.packing, key=lambda packing: packing.rank)
             if teacher is not None:
                 teacher.add_nodes(best.nodes)
-                teacher.generate(effort.value_rounds // 5, self._seconds_left, exact=False)
+                yield from teacher.generating(effort.value_rounds // 5, self._seconds_left, exact=False)
         return best
 
     def _is_worth_teaching(self, best: Packing) -> bool:
@@ -184,7 +190,7 @@ class Search:
         is_small = model.classes * model.bins <= effort.value_work
         return bool(effort.value_rounds) and is_small and gap_of(best.price, self.bound) > TEACHING_GAP
 
-    def _first(self, guesses: Sequence[FloatArray]) -> Packing:
+    def _first(self, guesses: Sequence[FloatArray]) -> Steps[Packing]:
         """The best of a few constructions: at the going rates, and with large pods valued a little more."""
         model = self._model
         plans: list[Packing] = []
@@ -197,16 +203,17 @@ class Search:
                 )
                 assert nodes is not None, "only a price cap ends a construction without a plan"
                 plans.append(packing_of(model, nodes))
+                yield
                 if self._is_late() or self._is_done(plans[-1]):
                     return min(plans, key=lambda packing: packing.rank)
         return min(plans, key=lambda packing: packing.rank)
 
-    def _by_patterns(self, best: Packing) -> Packing:
+    def _by_patterns(self, best: Packing) -> Steps[Packing]:
         """Few classes: find the patterns that matter, and buy whole ones."""
         model, effort = self._model, self._effort
         columns = Columns(model, guide_for(model, self.values))
         columns.add_nodes(best.nodes)
-        columns.generate(effort.column_rounds, self._seconds_left, exact=True)
+        yield from columns.generating(effort.column_rounds, self._seconds_left, exact=True)
         if self._is_prover:
             self._raise_bound(columns.proven(self._seconds_left), "patterns")
         if self._is_done(best) or self._is_late():

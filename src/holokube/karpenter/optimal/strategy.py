@@ -10,9 +10,10 @@ from holokube.karpenter.disruption.drift import Drift
 from holokube.karpenter.disruption.emptiness import Emptiness
 from holokube.karpenter.optimal.global_method import GlobalConsolidation
 from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper
-from holokube.karpenter.optimal.planning import plan
+from holokube.karpenter.optimal.planning import planning
 from holokube.karpenter.optimal.search import Effort
-from holokube.karpenter.optimal.solver_library import load
+from holokube.karpenter.optimal.solver_library import INFINITY, load
+from holokube.karpenter.pausing import Steps, with_pauses, without_pauses
 from holokube.karpenter.provisioning.provisioner import Solve
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.results import PodError, Results
@@ -37,24 +38,30 @@ def optimal_strategy() -> Strategy:
     )
 
 
-def solve_on(_clock: Clock, book: PlanBook) -> Solve:
-    """Plans for batches of pods. Work is bounded, not time, so no clock is asked.
+def solve_on(clock: Clock, book: PlanBook) -> Solve:
+    """Plans for batches of pods. Work is bounded, not time: the clock only says when others should have a turn.
 
     Pods on their way that a plan of consolidation provides for need no second place.
     """
 
     async def solve(problem: Problem) -> Results:
-        return plan_batch(replace(problem, pods=[pod for pod in problem.pods if not book.provides_for(pod)]))
+        wanted = [pod for pod in problem.pods if not book.provides_for(pod)]
+        return await with_pauses(clock, planning_batch(replace(problem, pods=wanted)))
 
     return solve
 
 
 def plan_batch(problem: Problem, effort: Effort = BATCH) -> Results:
     """The plan as a solve answers it. Where nothing has to be bought there is nothing to be planned."""
-    free = Solver(replace(problem, options=replace(problem.options, timeout_s=None))).solve()
+    return without_pauses(planning_batch(problem, effort))
+
+
+def planning_batch(problem: Problem, effort: Effort = BATCH) -> Steps[Results]:
+    """The same step by step."""
+    free = yield from Solver(replace(problem, options=replace(problem.options, timeout_s=None))).steps()
     if not free.new_claims and not free.failed:
         return free
-    found = plan(problem, effort=effort)
+    found = yield from planning(problem, lambda: INFINITY, effort)
     pods = {pod_key(pod): pod for pod in problem.pods}
     failed = {key: PodError(pods[key], why) for key, why in found.errors.items()}
     return Results(found.claims, found.existing, failed)
