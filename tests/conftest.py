@@ -131,7 +131,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly what was not tested for want of the real programs."""
+    """Say loudly what was not tested for want of other programs."""
     reasons: Counter[str] = Counter()
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
@@ -139,7 +139,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             reasons[reason.partition(NOT_AVAILABLE)[2]] += 1
     for reason, count in reasons.items():
         terminalreporter.write_line(
-            f"SKIPPED {count} tests against the real programs: {reason}", yellow=True, bold=True
+            f"SKIPPED {count} tests for want of other programs: {reason}", yellow=True, bold=True
         )
     if reasons:
         terminalreporter.write_line("Set HOLOKUBE_REQUIRE_REAL=1 to make this a failure.", yellow=True)

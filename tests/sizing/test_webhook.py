@@ -140,7 +140,8 @@ def test_trouble_is_a_warning_an_event_on_the_daemon_set_and_a_metric() -> None:
     async def test(world: World) -> None:
         status, response = await world.post(body_of(agent(request_cpu_fraction="10%")))
         assert status == 200 and response["allowed"] and "request-cpu-fraction" in response["warnings"][0]
-        (event,) = world.recorder._queue
+        (write,) = world.recorder._queue
+        event = write.event
         assert event["involvedObject"] == {
             "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u-1", "namespace": "default",
         }  # fmt: skip
@@ -165,7 +166,7 @@ def test_on_error_deny_refuses_and_tells_so() -> None:
     async def test(world: World) -> None:
         _, response = await world.post(body_of(agent(request_cpu_fraction="10%")))
         assert response["allowed"] is False and "request-cpu-fraction" in response["status"]["message"]
-        assert world.recorder._queue[0]["reason"] == "NodeSizingDenied"
+        assert world.recorder._queue[0].event["reason"] == "NodeSizingDenied"
         assert world.count("admissions_total", outcome="denied") == 1
 
     with_webhook(test, on_error="deny")

@@ -310,4 +310,4 @@ def test_without_the_programs_real_tests_are_skipped_loudly_or_fail(tmp_path: Pa
         assert "2 errors" in result.stdout
         assert "PATH has no `go`" in result.stdout
     else:
-        assert "SKIPPED 2 tests against the real programs: Go is needed to build" in result.stdout
+        assert "SKIPPED 2 tests for want of other programs: Go is needed to build" in result.stdout
