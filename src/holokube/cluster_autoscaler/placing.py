@@ -40,6 +40,34 @@ class Places:
         """For a node that is named."""
 
 
+class RoomLeft:
+    """What nodes of a snapshot have left while pods are tried out on them, without the snapshot's knowing."""
+
+    __slots__ = ("_left", "_snapshot")
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+        self._left: dict[int, list[int]] = {}
+
+    def take(self, wants: list[tuple[int, int]], index: int) -> bool:
+        """Takes room for a pod on the node at that place; False, with nothing taken, if there is not enough."""
+        left = self._left.get(index)
+        if left is None:
+            nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
+            left = self._left[index] = (nodes.allocatable[row] - nodes.used[row]).tolist()
+        # A resource that came to be known since then is offered by no node, so nobody comes here who asks for it.
+        for column, amount in wants:
+            if left[column] < amount:
+                return False
+        for column, amount in wants:
+            left[column] -= amount
+        return True
+
+    def forget(self) -> None:
+        """Pods that were tried are in the snapshot, or given up."""
+        self._left.clear()
+
+
 class Placing:
     """Pods being placed on a snapshot, which learns of them when told to."""
 
@@ -59,7 +87,7 @@ class Placing:
         self._places: dict[PodKind, Places] = {}
         self._places_of: dict[PodClass, Places] = {}
         """The same by class: to the engine kinds that nobody tells apart are the same."""
-        self._left: dict[int, list[int]] = {}
+        self._left = RoomLeft(snapshot)
         self._placed: list[tuple[PodFacts, int]] = []
 
     def put_on(self, facts: PodFacts, node_name: str) -> bool:
@@ -112,7 +140,7 @@ class Placing:
     def _forget(self) -> None:
         self._places.clear()
         self._places_of.clear()
-        self._left.clear()
+        self._left.forget()
         self._placed = []
 
     def _may_use(self, index: int) -> bool:
@@ -124,16 +152,8 @@ class Placing:
         return answer
 
     def _take(self, facts: PodFacts, places: Places, index: int) -> bool:
-        left = self._left.get(index)
-        if left is None:
-            nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
-            left = self._left[index] = (nodes.allocatable[row] - nodes.used[row]).tolist()
-        # A resource that came to be known since then is offered by no node, so nobody comes here who asks for it.
-        for column, amount in places.wants:
-            if left[column] < amount:
-                return False
-        for column, amount in places.wants:
-            left[column] -= amount
+        if not self._left.take(places.wants, index):
+            return False
         self._placed.append((facts, index))
         return True
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.hinting import Hints, by_known_priority
-from holokube.cluster_autoscaler.placing import Places, asks_only_for_room, places_for
+from holokube.cluster_autoscaler.placing import Places, RoomLeft, asks_only_for_room, places_for
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.kube.types import JsonObject
@@ -39,7 +39,7 @@ class LightRemovals:
         self._index_of = snapshot.index_of
         self._places: dict[PodKind, Places] = {}
         self._places_of: dict[PodClass, Places] = {}
-        self._left: dict[int, list[int]] = {}
+        self._left = RoomLeft(snapshot)
         self._gone: list[int] = []
         """The places of the nodes that were removed, in order."""
         self._came: dict[str, list[JsonObject]] = {}
@@ -126,16 +126,7 @@ class LightRemovals:
     def _take(self, places: Places, index: int, own: int) -> bool:
         if index == own or self._names[index] not in self._destinations:
             return False
-        left = self._left.get(index)
-        if left is None:
-            nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
-            left = self._left[index] = (nodes.allocatable[row] - nodes.used[row]).tolist()
-        for column, amount in places.wants:
-            if left[column] < amount:
-                return False
-        for column, amount in places.wants:
-            left[column] -= amount
-        return True
+        return self._left.take(places.wants, index)
 
     def _find_places(self, facts: PodFacts) -> Places:
         cls = self._snapshot.class_of(facts.pod)
