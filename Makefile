@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: help setup pythons demo test bench lint clean
+.PHONY: help setup pythons demo test properties bench lint clean
 
 help:
 	@echo "make setup  install into .venv; .venv/bin/holokube is then there"
 	@echo "make pythons  install into .venv-3.12 and so on, for every other Python that is there; tests then compare them"
 	@echo "make demo   half a day of a cluster under three autoscalers, compared; writes demo-report.html"
 	@echo "make test   all tests (builds a real control plane once if Go is there)"
+	@echo "make properties  the tests of properties, with other examples each time (ROUNDS=3)"
 	@echo "make bench  benchmarks, as ratios to the real programs"
 	@echo "make lint   ruff, mypy --strict, import-linter, forbidden calls"
 	@echo "make clean  remove what the other targets made"
@@ -33,7 +34,14 @@ demo: setup
 
 test: setup
 	@$(BIN)/python -m holokube.testing.controlplane build || [ -z "$$HOLOKUBE_REQUIRE_REAL" ]
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_FLAGS)
+
+# Properties of examples nobody has drawn before, ROUNDS times.
+ROUNDS ?= 3
+properties: setup
+	for round in $$(seq $(ROUNDS)); do \
+	  $(BIN)/python -m pytest -q -m hypothesis -n $(WORKERS) --dist loadgroup --hypothesis-seed=random || exit 1; \
+	done
 
 bench: setup
 	@$(BIN)/python -m benchmarks

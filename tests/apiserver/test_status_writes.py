@@ -146,3 +146,13 @@ def test_a_status_that_is_as_it_was_is_not_written() -> None:
         assert once["spec"] is made["spec"], "what is never changed need not be kept twice"
 
     in_world(body)
+
+
+def test_a_status_that_gets_back_what_it_left_out_is_not_written_again() -> None:
+    async def body(world: World) -> None:
+        await world.create("pods", pod("j"))
+        first = await written(world, "pods", {}, "a", "update", "")
+        assert b'"qosClass"' in first[0]
+        assert await written(world, "pods", {}, "a", "update", "") == first
+
+    in_world(body)

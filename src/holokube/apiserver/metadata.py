@@ -164,3 +164,9 @@ def user_visible(obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object without what every write changes; two equal results mean nothing happened."""
     meta = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "managedFields")}
     return {**obj, "metadata": meta}
+
+
+def is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether a write has nothing to store: the object is as it was, and so are the owners of its fields."""
+    same_owners = new["metadata"].get("managedFields") == old["metadata"].get("managedFields")
+    return same_owners and user_visible(new) == user_visible(old)

@@ -15,7 +15,7 @@ from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body, read_status
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
-from holokube.apiserver.metadata import user_visible
+from holokube.apiserver.metadata import is_unchanged
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, MERGE_PATCH, STRATEGIC, apply_plain_patch, patch_object
@@ -137,8 +137,6 @@ class StatusWrites:
         kind.validate_status_update(new, before, errors)
         if errors:
             return None
-        if not any(fields) and user_visible(new) == user_visible(before):
-            return WriteResult(old)
         return await self._store(served, old, new, options, caller)
 
     def _changed(
@@ -159,7 +157,8 @@ class StatusWrites:
     async def _store(
         self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
-        """Write an object that is known to be valid."""
+        """Write an object that is known to be valid, unless nothing changed: what a status lost on its way here may
+        have been given back to it."""
         registry, before = self._registry, old.obj
         namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
         attributes = Attributes(
@@ -168,6 +167,8 @@ class StatusWrites:
         )  # fmt: skip
         if not registry.admission.passes(attributes):
             return None
+        if new["status"] == before.get("status") and is_unchanged(new, before):
+            return WriteResult(old)
         try:
             stored = registry.store.update(
                 served.bucket, registry.key(served, namespace, name), new, expected=old.revision

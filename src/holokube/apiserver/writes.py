@@ -16,7 +16,7 @@ from holokube.apiserver.bodies import beside_stored, read_body
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind, WriteContext
-from holokube.apiserver.metadata import carry_identity, user_visible, validate_metadata, validate_metadata_update
+from holokube.apiserver.metadata import carry_identity, is_unchanged, validate_metadata, validate_metadata_update
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
@@ -334,7 +334,7 @@ class Writes:
             gone = await registry.deletes.finish(served, key, old, dry_run=options.dry_run)
             new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
             return Stored(in_wire_order(served, new), gone.revision)
-        if user_visible(new) == user_visible(before) and _same_owners(new, before):
+        if is_unchanged(new, before):
             return old
         ordered = in_wire_order(served, new)
         if options.dry_run:
@@ -524,7 +524,3 @@ def _precondition_uid(served: Served, name: str, given: str, actual: str) -> Exc
 
 def _is_conflict(problem: Exception) -> bool:
     return getattr(problem, "code", 0) == 409
-
-
-def _same_owners(new: JsonObject, old: JsonObject) -> bool:
-    return bool(new["metadata"].get("managedFields") == old["metadata"].get("managedFields"))
