@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holokube.cluster_autoscaler.placing import Placing, asks_only_for_room
+from holokube.cluster_autoscaler.placing import Placing, RoomLeft, asks_only_for_room
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from tests.builders import JsonObject
 from tests.cluster_autoscaler.pod_objects import owned_pod
@@ -72,3 +72,15 @@ def test_there_is_no_place_where_there_is_no_node() -> None:
         facts = snapshot.kinds.facts_of(pod)
         assert placing.put_anywhere(facts) is None
         assert not placing.put_on(facts, "n")
+
+
+def test_room_is_the_same_however_many_nodes_are_asked() -> None:
+    nodes = [make_node(f"n{i}", cpu=str(1 + i % 3)) for i in range(40)]
+    snapshot = snapshot_of(*nodes)
+    snapshot.force_add_pod(owned_pod("there", requests={"cpu": "1"}), "n39")
+    room, wants = RoomLeft(snapshot), [(0, 1000)]
+    for _ in range(2):
+        taken = [sum(room.take(wants, index) for _ in range(4)) for index in range(40)]
+        assert taken == [1 + i % 3 - (i == 39) for i in range(40)]
+        room.forget()
+        snapshot.force_add_pod(owned_pod("more", requests={"cpu": "0"}), "n1")

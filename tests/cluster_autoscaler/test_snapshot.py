@@ -253,3 +253,15 @@ def test_a_turn_costs_what_changed_and_is_the_same_as_a_new_snapshot(
             snapshot.schedule_pod_on_any_node(make_pod("tried", labels={"app": "a"}))
             snapshot.fork()
             snapshot.remove_node(nodes[0]["metadata"]["name"])
+
+
+def test_labels_that_nodes_have_are_known_at_any_time() -> None:
+    snapshot = ClusterSnapshot()
+    snapshot.set_cluster_state([make_node("n0"), make_node("n1", labels={"gpu": ""})], ())
+    assert snapshot.has_label("gpu")
+    with snapshot.trial():
+        snapshot.remove_node("n1")
+        assert not snapshot.has_label("gpu")
+    assert snapshot.has_label("gpu")
+    snapshot.set_cluster_state([make_node("n0")], ())
+    assert not snapshot.has_label("gpu")

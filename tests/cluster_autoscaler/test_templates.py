@@ -230,3 +230,15 @@ def test_copies_of_a_template_differ_in_their_names_alone() -> None:
     assert template.node["metadata"]["name"] == "t" and template.pods[0]["spec"]["nodeName"] == "t"
     coming = upcoming_copy(template, "upcoming-0").node["metadata"]
     assert coming["annotations"] == {UPCOMING_ANNOTATION: "true"} and coming["name"] == "t-upcoming-0"
+
+
+def test_what_happens_to_the_daemons_of_a_model_is_seen_in_the_next_template() -> None:
+    world, node = World(), ready_node("g-0")
+    daemons = [owned_pod(f"d{i}", f"ds{i}", kind="DaemonSet", nodeName="g-0") for i in range(2)]
+    going = {**daemons[0], "metadata": {**daemons[0]["metadata"], "deletionTimestamp": "2027-01-15T08:00:00Z"}}
+    other = owned_pod("other", nodeName="g-0")
+    for pods, expected in (
+        (daemons[:1], ["d0"]), (daemons[:1], ["d0"]), (daemons, ["d0", "d1"]), ([going, other, daemons[1]], ["d1"]),
+        ([other], []), ([other], []),
+    ):  # fmt: skip
+        assert names(world.compute(node, pods=tuple(pods))["g"]) == expected

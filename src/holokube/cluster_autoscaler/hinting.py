@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeVar
 
 from holokube.cluster_autoscaler.objects import priority_of
@@ -37,6 +37,15 @@ class Hints:
         """Remember where a pod went."""
         self._current[key] = node_name
 
+    def of(self, pods: Iterable[PodFacts]) -> list[str | None]:
+        """The nodes that pods went to."""
+        current, old = self._current.get, self._old.get
+        return [current(facts.identity) or old(facts.identity) for facts in pods]
+
+    def update(self, went: Mapping[str, str]) -> None:
+        """Remember where many went."""
+        self._current.update(went)
+
     def drop_old(self) -> None:
         """Begin a new round."""
         self._old, self._current = self._current, {}
@@ -52,13 +61,16 @@ class HopelessPods:
     """
 
     def __init__(self) -> None:
-        self._by_controller: dict[str, set[PodKind]] = {}
+        self._by_controller: dict[str | None, set[PodKind]] = {}
         self._overflowing: set[str] = set()
+
+    @property
+    def by_controller(self) -> Mapping[str | None, Set[PodKind]]:
+        """The kinds by the uid of the controller. Nothing is ever noted of pods without one."""
+        return self._by_controller
 
     def is_like_one(self, facts: PodFacts) -> bool:
         """Whether a pod like this one found no place."""
-        if facts.controller is None:
-            return False
         hopeless = self._by_controller.get(facts.controller)
         return hopeless is not None and facts.kind in hopeless
 
@@ -97,7 +109,7 @@ class HintingSimulator:
         With ``break_on_failure`` the rest of a priority is not tried once a pod of it has found no place.
         """
         return self.schedule_known(
-            snapshot, list(map(snapshot.kinds.facts_of, pods)), allowed=allowed, break_on_failure=break_on_failure
+            snapshot, snapshot.kinds.facts_of_all(pods), allowed=allowed, break_on_failure=break_on_failure
         )
 
     def schedule_known(
@@ -111,8 +123,10 @@ class HintingSimulator:
         """The same for pods about which the snapshot's ``kinds`` know already."""
         hopeless = HopelessPods()
         statuses: list[Status] = []
-        placing = Placing(snapshot, _Classes(snapshot, known).of, allowed)
-        for group in by_known_priority(known):
+        # One pod of each kind stands for all.
+        first = {facts.kind: facts.pod for facts in known}
+        placing = Placing(snapshot, _Classes(snapshot, first).of, allowed)
+        for group in by_known_priority(known, first):
             left = self._schedule_by_hints(placing, group, statuses)
             self._schedule_anywhere(placing, left, hopeless, break_on_failure, statuses)
         placing.finish()
@@ -145,25 +159,26 @@ class HintingSimulator:
         break_on_failure: bool,
         statuses: list[Status],
     ) -> None:
+        hopeless_of = hopeless.by_controller.get
         for facts in pods:
-            node_name = None
-            if not hopeless.is_like_one(facts):
+            kinds = hopeless_of(facts.controller)
+            if kinds is None or facts.kind not in kinds:
                 node_name = placing.put_anywhere(facts)
-                if node_name is None:
-                    hopeless.add(facts)
-            if node_name is not None:
-                self.hints.set(facts.identity, node_name)
-                statuses.append(Status(facts.pod, node_name))
-            elif break_on_failure:
+                if node_name is not None:
+                    self.hints.set(facts.identity, node_name)
+                    statuses.append(Status(facts.pod, node_name))
+                    continue
+                hopeless.add(facts)
+            if break_on_failure:
                 return
 
 
 class _Classes:
     """The classes of pods, all valid at the same time: a later pod's selectors may part earlier pods."""
 
-    def __init__(self, snapshot: ClusterSnapshot, pods: Sequence[PodFacts]) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, first: Mapping[PodKind, JsonObject]) -> None:
+        """``first`` is one pod of each kind."""
         self._snapshot = snapshot
-        first = {facts.kind: facts.pod for facts in pods}
         while True:
             classes = {kind: snapshot.class_of(pod) for kind, pod in first.items()}
             if not any(cls.is_stale for cls in classes.values()):
@@ -190,8 +205,10 @@ def _grouped(items: Sequence[_T], priority: Callable[[_T], int]) -> list[list[_T
     return [groups[value] for value in sorted(groups, reverse=True)]
 
 
-def by_known_priority(pods: list[PodFacts]) -> list[list[PodFacts]]:
-    """The same for pods of which everything is known."""
-    if len({facts.kind.priority or 0 for facts in pods}) <= 1:
+def by_known_priority(pods: list[PodFacts], kinds: Iterable[PodKind] | None = None) -> list[list[PodFacts]]:
+    """The same for pods of which everything is known, maybe even the kinds there are."""
+    if kinds is None:
+        kinds = {facts.kind for facts in pods}
+    if len({kind.priority or 0 for kind in kinds}) <= 1:
         return [pods]
     return _grouped(pods, lambda facts: facts.kind.priority or 0)

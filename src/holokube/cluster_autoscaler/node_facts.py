@@ -27,6 +27,8 @@ def changed_places(before: Sequence[JsonObject], now: Sequence[JsonObject]) -> l
 
     Nodes come and go seldom, and change often: what is known of a list can mostly be brought up to date.
     """
+    if before is now:
+        return []
     if len(before) != len(now):
         return None
     places = [place for place, is_same in enumerate(map(is_, before, now)) if not is_same]

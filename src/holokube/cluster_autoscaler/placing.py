@@ -19,6 +19,7 @@ from holokube.packing import PodClass
 from holokube.packing.arrays import BoolArray
 
 _YES: Final = b"\1"
+_FEW_NODES: Final = 12
 
 
 def asks_only_for_room(cls: PodClass) -> bool:
@@ -43,18 +44,19 @@ class Places:
 class RoomLeft:
     """What nodes of a snapshot have left while pods are tried out on them, without the snapshot's knowing."""
 
-    __slots__ = ("_left", "_snapshot")
+    __slots__ = ("_all", "_left", "_snapshot")
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
         self._left: dict[int, list[int]] = {}
+        self._all: list[list[int]] | None = None
+        """The room on every node before anything was tried, once so many were asked for that it pays."""
 
     def take(self, wants: list[tuple[int, int]], index: int) -> bool:
         """Takes room for a pod on the node at that place; False, with nothing taken, if there is not enough."""
         left = self._left.get(index)
         if left is None:
-            nodes, row = self._snapshot.state.nodes, self._snapshot.rows[index]
-            left = self._left[index] = (nodes.allocatable[row] - nodes.used[row]).tolist()
+            left = self._left[index] = self._room_on(index)
         # A resource that came to be known since then is offered by no node, so nobody comes here who asks for it.
         for column, amount in wants:
             if left[column] < amount:
@@ -66,6 +68,17 @@ class RoomLeft:
     def forget(self) -> None:
         """Pods that were tried are in the snapshot, or given up."""
         self._left.clear()
+        self._all = None
+
+    def _room_on(self, index: int) -> list[int]:
+        if self._all is None:
+            nodes, rows = self._snapshot.state.nodes, self._snapshot.rows
+            if len(self._left) < _FEW_NODES:
+                row = rows[index]
+                room: list[int] = (nodes.allocatable[row] - nodes.used[row]).tolist()
+                return room
+            self._all = (nodes.allocatable[rows] - nodes.used[rows]).tolist()
+        return self._all[index]
 
 
 class Placing:

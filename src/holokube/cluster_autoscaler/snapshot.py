@@ -380,6 +380,10 @@ class ClusterSnapshot:
         """All Node objects, in order."""
         return [self.state.node(row) for row in self._order.values()]
 
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label of that name."""
+        return self.state.nodes.column(key).is_used
+
     def pods_on(self, name: str) -> list[JsonObject]:
         """The pods of a node, in the order they came."""
         return [placed.pod for placed in self.state.pods_on(self.row(name)) if placed.pod is not None]

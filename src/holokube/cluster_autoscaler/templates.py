@@ -42,12 +42,19 @@ _DEPRECATED_LABELS: Final = (
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
     ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
 )
+_MODELS_MAX: Final = 256
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class _Remembered(NamedTuple):
     template: NodeInfo
     since_s: float
+
+
+class _Model(NamedTuple):
+    snapshot: ClusterSnapshot
+    mark: int
+    info: NodeInfo
 
 
 class TemplateNodes:
@@ -58,6 +65,7 @@ class TemplateNodes:
         self._force_daemon_sets = options.force_ds
         self._size_daemons = options.size_daemons
         self._remembered: dict[str, _Remembered] = {}
+        self._models: dict[str, _Model] = {}
         self._made = 0
 
     def compute(
@@ -91,7 +99,7 @@ class TemplateNodes:
                 continue
             group_id = group_of_node.get(facts.name)
             if group_id in wanted:
-                template = self._modelled_on(snapshot.node_info(facts.name), group_id, daemon_sets, taints)
+                template = self._modelled_on(self._model(snapshot, facts.name), group_id, daemon_sets, taints)
                 found[group_id] = template
                 self._remembered[group_id] = _Remembered(template, now_s)
                 wanted.discard(group_id)
@@ -105,8 +113,21 @@ class TemplateNodes:
         for facts in bad:
             group_id = group_of_node.get(facts.name)
             if group_id is not None and group_id not in found:
-                found[group_id] = self._modelled_on(snapshot.node_info(facts.name), group_id, daemon_sets, taints)
+                found[group_id] = self._modelled_on(self._model(snapshot, facts.name), group_id, daemon_sets, taints)
         return found
+
+    def _model(self, snapshot: ClusterSnapshot, name: str) -> NodeInfo:
+        """A node with those of its pods that others like it have: turn after turn the same, mostly with no news."""
+        mark, known = snapshot.mark(name), self._models.get(name)
+        if known is not None and known.snapshot is snapshot and known.mark == mark:
+            return known.info
+        pods = [pod for pod in snapshot.pods_on(name) if is_mirror(pod) or is_daemon_set_pod(pod)]
+        info = NodeInfo(snapshot.node(name), tuple(pods))
+        if mark is not None:
+            if len(self._models) >= _MODELS_MAX:
+                self._models.clear()
+            self._models[name] = _Model(snapshot, mark, info)
+        return info
 
     def _recall(self, group_id: str, now_s: float) -> NodeInfo | None:
         item = self._remembered.get(group_id)

@@ -37,6 +37,11 @@ class LabelColumn:
         """One more than the largest number in use."""
         return len(self.values)
 
+    @property
+    def is_used(self) -> bool:
+        """Whether any node has the label."""
+        return bool(self._number_of)
+
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
         self.ids = grown(self.ids, capacity)

@@ -14,7 +14,6 @@ counts and cheap experiments (``fork``, ``rollback``), and no opinion about whic
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
@@ -46,6 +45,7 @@ _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_PODS: Final[Mapping[str, PlacedPod]] = {}
 _NUMBER: Final = attrgetter("number")
 _FINISHED: Final = ("Succeeded", "Failed")
+_FEW_ROWS: Final = 2
 
 
 class ClusterState:
@@ -346,10 +346,7 @@ class ClusterState:
         pods, pods_on = self._pods, self._pods_on
         for placed in alike:
             pods[placed.key] = placed
-            neighbours = pods_on.get(placed.node_name)
-            if neighbours is None:
-                neighbours = pods_on[placed.node_name] = {}
-            neighbours[placed.key] = placed
+            pods_on.setdefault(placed.node_name, {})[placed.key] = placed
             self.priorities.count(placed.priority, 1)
         self._occupy_all(alike, 1)
         self._note(self._delete_all, alike)
@@ -367,13 +364,16 @@ class ClusterState:
         self._note(self._insert_all, alike)
 
     def _occupy_all(self, alike: list[PlacedPod], sign: int) -> None:
-        row_of = self.nodes.row_of
-        counts = Counter([row_of[placed.node_name] for placed in alike if placed.node_name in row_of])
-        if len(counts) == 1:
-            for row, pods in counts.items():
-                self._occupy(alike[0], row, sign * pods)
-        elif counts:
-            self._occupy_rows(alike[0], {row: sign * pods for row, pods in counts.items()})
+        counts: dict[int, int] = {}
+        for placed in alike:
+            row = self.nodes.row_of.get(placed.node_name)
+            if row is not None:
+                counts[row] = counts.get(row, 0) + sign
+        if len(counts) > _FEW_ROWS:
+            self._occupy_rows(alike[0], counts)
+            return
+        for row, pods in counts.items():
+            self._occupy(alike[0], row, pods)
 
     def _occupy(self, placed: PlacedPod, row: int, times: int) -> None:
         """A pod takes its room on a node (1), or gives it back (-1); or several that are alike do."""

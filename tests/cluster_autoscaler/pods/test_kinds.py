@@ -165,3 +165,15 @@ def test_kinds_do_not_depend_on_what_was_seen_before(specs: list[dict[str, objec
     for left, one in zip(specs, found, strict=True):
         for right, other in zip(specs, found, strict=True):
             assert (one is other) == (meaning(left) == meaning(right))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8))
+def test_many_pods_are_known_as_one_by_one(turns: list[list[int]]) -> None:
+    pods = [owned_pod(f"p{i}", f"rs{i % 3}", labels={"app": str(i % 2)}) for i in range(10)]
+    kinds = PodKinds()
+    kinds.keep(pods[3])
+    for asked in turns:
+        known = kinds.facts_of_all([pods[i] for i in asked])
+        assert [facts.pod for facts in known] == [pods[i] for i in asked]
+        assert known == [kinds.facts_of(pods[i]) for i in asked]
+        kinds.drop_old()

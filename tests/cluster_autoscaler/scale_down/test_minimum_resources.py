@@ -3,6 +3,7 @@ import pytest
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo, ResourceLimiter
 from holokube.cluster_autoscaler.groups import GroupView
 from holokube.cluster_autoscaler.scale_down.minimum_resources import MinimumResources, UnknownAccelerators
+from holokube.kube.types import JsonObject
 from tests.cluster_autoscaler.scale_down.world import make_group, make_node
 
 GROUP = make_group()
@@ -66,3 +67,20 @@ def test_accelerators_that_do_not_work_yet_count_as_the_template_says() -> None:
     group = GroupView("ng", 0, 10, 1, template=template)
     minimum = MinimumResources(ResourceLimiter({"k80": 1}), [node], lambda _: group, "gpu")
     assert minimum.take(node, group) == ["k80"]
+
+
+def test_where_nothing_has_to_stay_nodes_are_never_counted() -> None:
+    def nobody() -> list[JsonObject]:
+        raise AssertionError("nobody should count")
+
+    minimum = MinimumResources(ResourceLimiter({"cpu": 0}, {"cpu": 9}), nobody, everybody, are_plain=True)
+    assert minimum.take(make_node("a"), GROUP) == []
+
+
+@pytest.mark.parametrize("keep", [0, 3, 4, 9])
+def test_plain_nodes_come_to_the_same_however_late_they_are_counted(keep: int) -> None:
+    nodes = [make_node(f"n{i}", cpu=str(1 + i)) for i in range(4)]
+    limiter = ResourceLimiter({"cpu": keep}, {"memory": 5})
+    at_once = MinimumResources(limiter, nodes, everybody)
+    late = MinimumResources(limiter, lambda: nodes, everybody, are_plain=True)
+    assert [late.take(node, GROUP) for node in nodes] == [at_once.take(node, GROUP) for node in nodes]

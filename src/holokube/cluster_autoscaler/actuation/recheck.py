@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holokube.cluster_autoscaler.objects import is_finished, name_of, node_name_of, pod_key, priority_of
+from holokube.cluster_autoscaler.objects import is_finished, name_of, node_name_of, pod_key
 from holokube.cluster_autoscaler.observation import Observation
 from holokube.cluster_autoscaler.options import AutoscalerOptions
+from holokube.cluster_autoscaler.pods.classification import is_expendable
 from holokube.cluster_autoscaler.scale_down.drain import pods_to_move
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, rules_for
 from holokube.cluster_autoscaler.scale_down.input import controllers_of
@@ -30,7 +31,7 @@ class Recheck:
         self._pods: dict[str, list[JsonObject]] = {name: [] for name in names}
         for pod in observation.pods if observation.pods_on is None else observation.pods_on(names):
             on_node = self._pods.get(node_name_of(pod))
-            if on_node is not None and not is_finished(pod) and not _is_expendable(pod, options):
+            if on_node is not None and not is_finished(pod) and not is_expendable(pod, options):
                 on_node.append(pod)
 
     def pods_on(self, name: str) -> Sequence[JsonObject]:
@@ -51,8 +52,3 @@ class Recheck:
         if moves.on_completion_pods:
             return f'failed to delete empty node "{name}", active on-completion pods present'
         return ""
-
-
-def _is_expendable(pod: JsonObject, options: AutoscalerOptions) -> bool:
-    priority = priority_of(pod)
-    return priority is not None and priority < options.expendable_pods_priority_cutoff

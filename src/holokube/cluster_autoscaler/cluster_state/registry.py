@@ -172,15 +172,22 @@ class ClusterStateRegistry:
                        now_s: float) -> list[Unregistered]:
         """The machines without a node, whose groups the provider has to be asked for before an update."""
         missing = self._machines.not_registered(nodes, {group.id: group.instances for group in groups})
-        return [Unregistered(fake_node(id_, FAKE_UNREGISTERED), now_s) for id_ in missing]
+        known = self._unregistered
+        return [
+            Unregistered(known[id_].node if id_ in known else fake_node(id_, FAKE_UNREGISTERED), now_s)
+            for id_ in missing
+        ]
 
     def update(self, facts: ClusterFacts, now_s: float) -> Consequences:
         """Take over what the cluster and the provider look like now."""
         before, self._facts = self._instances, facts
         self._instances = {group.id: group.instances for group in facts.groups}
-        fresh = self.not_registered(facts.nodes, facts.groups, now_s)
+        missing, known = self._machines.not_registered(facts.nodes, self._instances), self._unregistered
         # A machine that was missing before has been missing since then.
-        self._unregistered = {machine.id: self._unregistered.get(machine.id, machine) for machine in fresh}
+        self._unregistered = {
+            id_: known[id_] if id_ in known else Unregistered(fake_node(id_, FAKE_UNREGISTERED), now_s)
+            for id_ in missing
+        }
         self._measure(now_s)
         found = Consequences()
         targets = {group.id: group.target_size or 0 for group in facts.groups}

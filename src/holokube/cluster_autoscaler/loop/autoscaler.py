@@ -145,7 +145,8 @@ class Autoscaler:
             report = await self._turn(run_once, last_s)
             if rest is not None:
                 recheck_at_s = run_once.planner.next_recheck_s()
-                rest.after(report, run_once.last_activity, recheck_at_s, is_quiet=run_once.is_quiet)
+                rest.after(report, run_once.last_activity, recheck_at_s, is_quiet=run_once.is_quiet,
+                           settled_on=run_once.planner.settled_on)
 
     async def _turn(self, run_once: RunOnce, now_s: float) -> TurnReport:
         self.metrics.activity("main", now_s)

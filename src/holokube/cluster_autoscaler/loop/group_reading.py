@@ -55,6 +55,8 @@ class NodeOwners:
 
     def __init__(self, provider: CloudProvider, readings: NodeReadings) -> None:
         self._provider = provider
+        # Asking a protocol takes long, and the answer is always the same.
+        self._reader = provider if isinstance(provider, ReadsNodes) else None
         self._readings = readings
         self._nodes: Sequence[JsonObject] = ()
         self._known: Mapping[str, str] = {}
@@ -62,13 +64,13 @@ class NodeOwners:
     async def of(self, nodes: Sequence[JsonObject]) -> Mapping[str, str]:
         """The id of the group of each node that has one."""
         found: Mapping[str, str] | None = None
-        if isinstance(self._provider, ReadsNodes):
+        if self._reader is not None:
             if nodes is self._nodes:
                 return self._known
-            if self._are_as_before(self._provider, nodes):
+            if self._are_as_before(self._reader, nodes):
                 self._nodes = nodes
                 return self._known
-            found = self._read(self._provider, nodes)
+            found = self._read(self._reader, nodes)
         self._nodes = () if found is None else nodes
         if found is None:
             found = await groups_of_nodes(self._provider, nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.node_facts import NodeFacts, NodeReadings, changed_places
@@ -63,10 +63,10 @@ class NodeBook:
             self._taken = [known.get(id(node)) or self._take(node) for node in listed]
             self._last = _listing(self._taken)
         else:
-            before = self._last
+            were = {place: self._taken[place] for place in places}
             for place in places:
                 self._taken[place] = self._take(listed[place])
-            self._last = _changed(before, self._taken, places)
+            self._last = _changed(self._last, were, self._taken)
         self._listed = listed
         self._readings.keep_only(self._last.nodes, len(listed))
         return self._last
@@ -79,26 +79,32 @@ class NodeBook:
         return _Taken(node, self._readings.of(seen), bool(ready), reported)
 
 
-def _changed(before: NodeList, taken: list[_Taken], places: list[int]) -> NodeList:
-    """The list with some nodes in a new form. Where one means something else than it did, it is made anew."""
-    nodes, facts = list(before.nodes), list(before.facts)
-    for place in places:
-        was, now = facts[place], taken[place]
-        if now.is_ready != before.are_ready[place] or not _means_the_same(was, now.facts):
-            return _listing(taken)
-        nodes[place], facts[place] = now.facts.node, now.facts
-    renewed = {facts[place].name: facts[place] for place in places}
-    return replace(
-        before, nodes=tuple(nodes), facts=tuple(facts),
-        candidates=tuple([renewed.get(one.name, one) for one in before.candidates]),
+def _changed(before: NodeList, were: Mapping[int, _Taken], taken: list[_Taken]) -> NodeList:
+    """The list with some nodes, which were others before, in a new form."""
+    nodes, facts, are_ready = list(before.nodes), list(before.facts), bytearray(before.are_ready)
+    taints, (cores, memory_bytes) = dict(before.taints), before.cores_and_memory
+    are_marks_as_before = True
+    for place, was in were.items():
+        now = taken[place]
+        nodes[place], facts[place], are_ready[place] = now.facts.node, now.facts, now.is_ready
+        cores += now.facts.cores_and_memory[0] - was.facts.cores_and_memory[0]
+        memory_bytes += now.facts.cores_and_memory[1] - was.facts.cores_and_memory[1]
+        if was.reported != now.reported:
+            for kind in was.reported:
+                taints[kind] -= 1
+            for kind in now.reported:
+                taints[kind] = taints.get(kind, 0) + 1
+        are_marks_as_before = are_marks_as_before and not (_is_marked(was.facts) or _is_marked(now.facts))
+    return NodeList(
+        nodes=tuple(nodes), facts=tuple(facts), ready=sum(are_ready), are_ready=bytes(are_ready),
+        taints={kind: count for kind, count in taints.items() if count}, cores_and_memory=(cores, memory_bytes),
+        marked=before.marked if are_marks_as_before else tuple([one for one in facts if one.is_to_be_deleted]),
+        candidates=before.candidates if are_marks_as_before else tuple([one for one in facts if one.is_candidate]),
     )  # fmt: skip
 
 
-def _means_the_same(was: NodeFacts, now: NodeFacts) -> bool:
-    return (
-        was.taint_keys == now.taint_keys and was.cores_and_memory == now.cores_and_memory
-        and not was.is_to_be_deleted and not now.is_to_be_deleted
-    )  # fmt: skip
+def _is_marked(facts: NodeFacts) -> bool:
+    return facts.is_to_be_deleted or facts.is_candidate
 
 
 def _listing(found: Sequence[_Taken]) -> NodeList:

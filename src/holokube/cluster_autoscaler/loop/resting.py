@@ -7,13 +7,15 @@ of all nodes, then
 - the time alone makes a difference only at moments that are known: when a node has been unneeded for long enough, when
   one is worth another simulation, when a cooldown ends. All others are covered by looking again after five minutes;
 - objects make a difference if they change. Where no node is unneeded nothing is simulated, so that only nodes, pods
-  without a place, and pods on nodes that may have become little used count (``firm_use``).
+  without a place, and pods on nodes that may have become little used count (``firm_use``). Where some are, and all
+  pods that would move go where they went before, pods that leave other nodes make no difference either: there is only
+  more room.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
@@ -21,6 +23,7 @@ from holokube.client.informer import EventType, Informer
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
 from holokube.cluster_autoscaler.loop.firm_use import FirmUse
 from holokube.cluster_autoscaler.loop.report import TurnReport
+from holokube.cluster_autoscaler.observation import ControllerKey
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_down.cooldown import LastActivity
 from holokube.cluster_autoscaler.scale_down.report import Unremovable
@@ -31,6 +34,7 @@ REST_MAX_S: Final = 300.0
 _NEAR_S: Final = 0.01
 """Sums of seconds may come out a little different in a turn; one that is as near as this is not left out."""
 Thoughts = tuple[object, ...]
+_CONTROLLERS: Final = frozenset({"ReplicationController", "ReplicaSet", "Job", "StatefulSet"})
 
 
 @runtime_checkable
@@ -49,21 +53,24 @@ class Rest:
         self, nodes: Informer, pods: Informer, others: Sequence[Informer], provider: CloudProvider,
         options: AutoscalerOptions,
     ) -> None:  # fmt: skip
-        self._provider = provider
+        # Asking a protocol takes long, and the answer is always the same.
+        self._counting = provider if isinstance(provider, CountsChanges) else None
         self._options = options
         self._until_s = -math.inf
         self._thoughts: Thoughts = ()
         self._stayed: Sequence[Unremovable] = ()
         self._machines: object = None
         self._nodes_changed = self._others_changed = False
-        self._use = FirmUse(wants_unseen=bool(options.bypassed_scheduler_names))
+        self._use = FirmUse(options)
         self._simulates = True
+        self._asked: Set[ControllerKey] | None = None
+        """The controllers that matter to removals that are simulated; None if all may."""
         self.left_out = 0
         """How many turns were left out."""
         self._detach: list[Callable[[], None]] = [
             nodes.add_handler(self._on_node),
             pods.add_handler(self._use.on_pod),
-            *(informer.add_handler(partial(self._on_other)) for informer in others),
+            *(informer.add_handler(self._handler_for(informer.resource.kind)) for informer in others),
         ]
 
     def close(self) -> None:
@@ -74,16 +81,33 @@ class Rest:
     def _on_node(self, _type: EventType, _old: JsonObject | None, _new: JsonObject | None) -> None:
         self._nodes_changed = True
 
+    def _handler_for(self, kind: str) -> Callable[[EventType, JsonObject | None, JsonObject | None], None]:
+        return partial(self._on_controller, kind) if kind in _CONTROLLERS else partial(self._on_other)
+
+    def _on_controller(self, kind: str, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        """All that matters of a controller is whether it is there and how many replicas it wants, if at all."""
+        if self._others_changed:
+            return
+        if old is not None and new is not None:
+            was, is_ = old.get("spec") or {}, new.get("spec") or {}
+            if was is is_ or was.get("replicas") == is_.get("replicas"):
+                return
+        obj = new if new is not None else old
+        assert obj is not None
+        metadata = obj["metadata"]
+        if self._asked is None or (kind, metadata.get("namespace") or "", metadata["name"]) in self._asked:
+            self._others_changed = True
+
     def _on_other(self, _type: EventType, _old: JsonObject | None, _new: JsonObject | None) -> None:
         self._others_changed = True
 
     def goes_on(self, now_s: float) -> bool:
         """Whether the turn that is due may be left out; if not, changes are counted from now on."""
-        machines = self._provider.changes if isinstance(self._provider, CountsChanges) else object()
+        machines = self._counting.changes if self._counting is not None else object()
         if now_s < self._until_s - _NEAR_S and machines == self._machines and not self._is_disturbed():
             self.left_out += 1
             return True
-        self._machines = machines
+        self._machines, self._asked = machines, None
         self._nodes_changed = self._others_changed = False
         self._use.forget_changes()
         return False
@@ -95,20 +119,25 @@ class Rest:
             return self._others_changed or self._use.has_changed
         return not self._use.stays_firm()
 
-    def after(self, report: TurnReport, last: LastActivity, recheck_at_s: float, *, is_quiet: bool) -> None:
+    def after(
+        self, report: TurnReport, last: LastActivity, recheck_at_s: float, *, is_quiet: bool,
+        settled_on: Callable[[], Set[ControllerKey] | None] | None = None,
+    ) -> None:  # fmt: skip
         """A turn has ended.
 
         ``recheck_at_s`` is when the next node is simulated again; ``is_quiet`` if nothing is being removed, and no node
-        is in a state that may not last.
+        is in a state that may not last; ``settled_on`` is ``ScaleDownPlanner.settled_on``.
         """
         before, self._thoughts = self._thoughts, _thoughts(report)
         stayed, self._stayed = self._stayed, report.scale_down.unremovable
         rests = is_quiet and _did_nothing(report) and before == self._thoughts and _are_alike(stayed, self._stayed)
         self._until_s = min(self._next_s(report, last), recheck_at_s) if rests else -math.inf
         if rests:
-            self._simulates = bool(report.scale_down.unneeded or report.pending or report.upcoming)
-            if not self._simulates:
-                self._use.judge(report.scale_down.unremovable)
+            waits = bool(report.pending or report.upcoming)
+            self._simulates = waits or bool(report.scale_down.unneeded)
+            if self._simulates and not waits and settled_on is not None:
+                self._asked = settled_on()
+            self._use.judge(report.scale_down.unremovable, may_leave=self._asked is not None)
 
     def _next_s(self, report: TurnReport, last: LastActivity) -> float:
         """The next moment at which the time alone may change what is decided."""

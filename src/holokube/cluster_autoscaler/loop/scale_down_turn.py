@@ -18,7 +18,7 @@ from holokube.cluster_autoscaler.loop.report import ScaleDownReport
 from holokube.cluster_autoscaler.loop.scale_up_turn import TurnFacts
 from holokube.cluster_autoscaler.objects import name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
-from holokube.cluster_autoscaler.scale_down.budgets import crop_to_budgets
+from holokube.cluster_autoscaler.scale_down.budgets import GroupBatch, crop_to_budgets
 from holokube.cluster_autoscaler.scale_down.cooldown import LastActivity, cooldown_reason
 from holokube.cluster_autoscaler.scale_down.input import Deletions, ScaleDownInput
 from holokube.cluster_autoscaler.scale_down.planner import ScaleDownPlanner
@@ -92,11 +92,14 @@ class ScaleDownTurn:
     async def _remove(self, facts: TurnFacts, report: ScaleDownReport) -> bool:
         now_s = facts.observation.now_s
         removals = self._planner.nodes_to_delete(now_s)
-        empty, drain = crop_to_budgets(
-            removals.empty, removals.drain, options=self._options, deletions=self.deletions(),
-            groups={view.id: view for view in facts.groups}, group_of_node=facts.observation.group_of_node,
-            nodes=facts.snapshot.nodes(),
-        )
+        empty: list[GroupBatch] = []
+        drain: list[GroupBatch] = []
+        if removals.empty or removals.drain:
+            empty, drain = crop_to_budgets(
+                removals.empty, removals.drain, options=self._options, deletions=self.deletions(),
+                groups={view.id: view for view in facts.groups}, group_of_node=facts.observation.group_of_node,
+                nodes=facts.snapshot.nodes(),
+            )
         start = await self._actuator.start_deletion(
             empty, drain, facts.snapshot.pods_on, _describer(report.utilization.get))
         report.result, report.deleting = start.result, start.nodes

@@ -73,7 +73,7 @@ class Trigger:
 
     def _on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type, old
-        if new is not None and is_recent_unschedulable(new, self._clock.time()):
+        if new is not None and not node_name_of(new) and is_recent_unschedulable(new, self._clock.time()):
             self._pod_came.set()
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from holokube.client.informer import EventType
-from holokube.cluster_autoscaler.objects import is_finished, node_name_of, pod_key, priority_of
+from holokube.cluster_autoscaler.objects import is_finished, node_name_of, pod_key
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.classification import PodSorter, Role
 from holokube.kube.types import JsonObject
@@ -79,7 +79,6 @@ class PodBook:
     def __init__(self, options: AutoscalerOptions, place: Callable[[JsonObject], int] | None = None) -> None:
         """``place`` orders pods by something else than the order in which they were first seen."""
         self._sorter = PodSorter(options)
-        self._cutoff = options.expendable_pods_priority_cutoff
         self._place = place
         self._entries: dict[str, _Entry] = {}
         self._last_number = 0
@@ -96,6 +95,15 @@ class PodBook:
         assert obj is not None
         key = pod_key(obj)
         entry = self._entries.get(key)
+        if (
+            entry is not None and new is not None and entry.pod is old
+            and entry.role is Role.SCHEDULED and old["spec"] is new["spec"] and not is_finished(new)
+        ):  # fmt: skip
+            # Nothing but the state of a pod that runs is another one; most changes are like this.
+            entry.pod = new
+            if entry.takes_room:
+                self._changed[key] = None
+            return
         if entry is not None and (new is None or entry.pod["metadata"].get("uid") != obj["metadata"].get("uid")):
             self._drop(key, entry)
             entry = None
@@ -106,12 +114,6 @@ class PodBook:
             entry = self._entries[key] = _Entry(self._last_number, new)
         elif entry.pod is new:
             return
-        elif entry.role is Role.SCHEDULED and entry.pod["spec"] is new["spec"] and not is_finished(new):
-            # Nothing but the state of a pod that runs is another one.
-            entry.pod = new
-            if entry.takes_room:
-                self._changed[key] = None
-            return
         else:
             self._unlist(key, entry)
             entry.pod = new
@@ -121,7 +123,7 @@ class PodBook:
             self._unschedulable.add(entry)
         elif role is Role.UNPROCESSED:
             self._unprocessed.add(entry)
-        entry.takes_room = (role is Role.SCHEDULED or role is Role.NOMINATED) and not self._is_expendable(new)
+        entry.takes_room = self._sorter.takes_room(new, role)
         if entry.takes_room:
             self._changed[key] = None
         node_name = node_name_of(new)
@@ -148,10 +150,6 @@ class PodBook:
             entry for name in names for entry in self._on_node.get(name, {}).values() if not is_finished(entry.pod)
         ]
         return [entry.pod for entry in sorted(found, key=attrgetter("place"))]
-
-    def _is_expendable(self, pod: JsonObject) -> bool:
-        priority = priority_of(pod)
-        return priority is not None and priority < self._cutoff
 
     def _drop(self, key: str, entry: _Entry) -> None:
         del self._entries[key]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from holokube.cluster_autoscaler.objects import priority_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
 
@@ -46,12 +47,23 @@ class Role(Enum):
     UNPROCESSED = "unprocessed"
 
 
+def is_expendable(pod: JsonObject, options: AutoscalerOptions) -> bool:
+    """Whether a pod is so unimportant that no node is kept or made for it."""
+    priority = priority_of(pod)
+    return priority is not None and priority < options.expendable_pods_priority_cutoff
+
+
 class PodSorter:
     """Tells the roles of pods, by the settings."""
 
     def __init__(self, options: AutoscalerOptions) -> None:
         self._allowed = frozenset(options.allowed_scheduler_names)
         self._bypassed = frozenset(options.bypassed_scheduler_names)
+        self._options = options
+
+    def takes_room(self, pod: JsonObject, role: Role | None) -> bool:
+        """Whether a pod of a role counts on its node: not one that others may push aside."""
+        return (role is Role.SCHEDULED or role is Role.NOMINATED) and not is_expendable(pod, self._options)
 
     def role_of(self, pod: JsonObject) -> Role | None:
         """The role of a pod; None if it means nothing to the autoscaler."""

@@ -54,7 +54,7 @@ def are_all_new(pods: Sequence[JsonObject], now_s: float, kinds: PodKinds | None
     if kinds is None:
         ages = [(creation_s(pod), requests_gpu(pod)) for pod in pods]
     else:
-        ages = [(facts.created_s, facts.kind.is_gpu) for facts in map(kinds.facts_of, pods)]
+        ages = [(facts.created_s, facts.kind.is_gpu) for facts in kinds.facts_of_all(pods)]
     if min(now_s, min(created_s for created_s, _ in ages)) + POD_BUFFER_S > now_s:
         return True
     oldest_gpu_s = min((created_s for created_s, is_gpu in ages if is_gpu), default=None)

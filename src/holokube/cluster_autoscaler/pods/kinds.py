@@ -7,8 +7,8 @@ are compared first, and meanings only if no such text was seen. What was found o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 import orjson
 
@@ -108,6 +108,19 @@ class PodKinds:
                 facts = PodFacts(pod, self._find(pod))
             self._known[number] = facts
         return facts
+
+    def facts_of_all(self, pods: Sequence[JsonObject]) -> list[PodFacts]:
+        """The same for many pods, of which most were asked about in the turn before."""
+        numbers = list(map(id, pods))
+        found = list(map(self._known_before.get, numbers))
+        if None in found:
+            facts_of = self.facts_of
+            for place, facts in enumerate(found):
+                if facts is None:
+                    found[place] = facts_of(pods[place])
+        known = cast("list[PodFacts]", found)
+        self._known.update(zip(numbers, known, strict=True))
+        return known
 
     def keep(self, pod: JsonObject, before: PodFacts | None = None) -> PodFacts:
         """The same, remembered until it is told to be ``let_go``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from holokube.cluster_autoscaler.groups import GroupView
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput
@@ -13,7 +13,9 @@ from holokube.kube.types import JsonObject
 
 
 def keep_partial_groups(
-    removals: Iterable[NodeToRemove], given: ScaleDownInput, nodes: Sequence[JsonObject]
+    removals: Iterable[NodeToRemove],
+    given: ScaleDownInput,
+    nodes: Sequence[JsonObject] | Callable[[], Sequence[JsonObject]],
 ) -> tuple[list[NodeToRemove], list[Unremovable]]:
     """Let the nodes of an atomic group go only if all its machines, or all its registered nodes, would.
 
@@ -37,7 +39,7 @@ def keep_partial_groups(
             continue
         size = group.target_size
         if size != len(members):
-            size = len(registered_nodes(group, nodes))
+            size = len(registered_nodes(group, nodes() if callable(nodes) else nodes))
         if size == len(members):
             kept.extend(members)
         else:

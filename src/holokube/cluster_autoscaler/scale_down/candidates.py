@@ -12,7 +12,7 @@ from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.priority_order import sort_as_go
 from holokube.cluster_autoscaler.scale_down.cooldown import LocalDelays
 from holokube.cluster_autoscaler.scale_down.drain import Emptiness, lasting_emptiness_of
-from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule
+from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Judge
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import Unremovable
@@ -82,7 +82,7 @@ class CandidateFinder:
 
     def __init__(self, options: AutoscalerOptions, rules: tuple[DrainRule, ...], delays: LocalDelays) -> None:
         self._options = options
-        self._rules = rules
+        self._judge = Judge(rules)
         self._delays = delays
         self._listed: _Listed | None = None
         self._known: dict[str, tuple[int, int]] = {}
@@ -182,7 +182,7 @@ class CandidateFinder:
             return known[1]
         emptiness, lasts = Emptiness(False), False
         if snapshot.has_node(name):
-            emptiness, lasts = lasting_emptiness_of(snapshot.pods_on(name), self._rules, context)
+            emptiness, lasts = lasting_emptiness_of(snapshot.pods_on(name), self._judge, context)
         rank = 4 * (not emptiness.is_empty) + 2 * emptiness.has_on_completion_pods
         if mark is not None and lasts:
             self._known[name] = mark, rank

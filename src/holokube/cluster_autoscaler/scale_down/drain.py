@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.objects import is_daemon_set_pod
@@ -61,13 +62,14 @@ def emptiness_of(pods: Iterable[JsonObject], rules: tuple[DrainRule, ...], conte
 
 
 def lasting_emptiness_of(
-    pods: Iterable[JsonObject], rules: tuple[DrainRule, ...], context: DrainContext
+    pods: Iterable[JsonObject], rules: tuple[DrainRule, ...] | Judge, context: DrainContext
 ) -> tuple[Emptiness, bool]:
     """The same, and whether the answer holds as long as the pods are the same, whatever the time."""
+    decide = rules if isinstance(rules, Judge) else partial(judge, rules=rules)
     waits, lasts = False, True
     for pod in pods:
         lasts = lasts and not depends_on_time(pod)
-        outcome = judge(pod, rules, context).outcome
+        outcome = decide(pod, context=context).outcome
         if outcome is Outcome.BLOCK or (outcome is Outcome.DRAIN and not is_daemon_set_pod(pod)):
             return Emptiness(False), lasts
         waits = waits or outcome is Outcome.WAIT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,6 +74,7 @@ class _Split(NamedTuple):
 
     names: Sequence[str]
     recent: Mapping[str, Unremovable]
+    group_of_node: Mapping[str, str]
     found: Eligibility
 
 
@@ -111,11 +112,16 @@ class EligibilityFilter:
         table = UtilizationTable(
             snapshot.state, given.observation.now_s, ignore_mirror_pods=self._options.ignore_mirror_pods_utilization)
         last, recent, found = self._last, known.all_recent(), None
-        if last is not None and changed is not None and last.names is names and last.recent == recent:
-            found = self._patched(last, loose.union(changed, snapshot.touched), given, table)
+        dirty: Collection[str] = names
+        if last is not None and changed is not None:
+            to_do = loose.union(changed, snapshot.touched)
+            if last.group_of_node is given.observation.group_of_node:
+                dirty = to_do
+            if last.names is names and last.recent == recent:
+                found = self._patched(last, to_do, given, table)
         if found is None:
-            found = self._split_all(zip(names, candidates, strict=True), recent, given, table)
-        self._last = _Split(names, recent, found)
+            found = self._split_all(zip(names, candidates, strict=True), recent, given, table, dirty)
+        self._last = _Split(names, recent, given.observation.group_of_node, found)
         return found
 
     def _patched(
@@ -150,27 +156,30 @@ class EligibilityFilter:
 
     def _split_all(
         self, candidates: Iterable[tuple[str, JsonObject]], recent: Mapping[str, Unremovable], given: ScaleDownInput,
-        table: UtilizationTable,
+        table: UtilizationTable, dirty: Collection[str],
     ) -> Eligibility:  # fmt: skip
+        """``dirty`` are the nodes of which verdicts may not hold any more."""
         found = Eligibility()
         verdicts, self._verdicts = self._verdicts, {}
         recently, self._recently = self._recently, {}
         reasons, utilization, snapshot = found.reasons, found.utilization, given.snapshot
+        eligible, kept, dirty = found.eligible, self._verdicts, frozenset(dirty)
         for name, node in candidates:
             if name in recent and snapshot.has_node(name):
                 reasons[name] = self._recently[name] = _again(node, recent[name], recently.get(name))
                 continue
             verdict = verdicts.get(name)
-            if verdict is not None and self._still_holds(verdict, name, given):
-                self._verdicts[name] = verdict
-            else:
+            if verdict is None or (name in dirty and not self._still_holds(verdict, name, given)):
                 verdict = self._judge(node, given, table)
-            if verdict.stays is None:
-                found.eligible.append(name)
             else:
-                reasons[name] = verdict.stays
-            if verdict.used is not None:
-                utilization[name] = verdict.used
+                kept[name] = verdict
+            _, _, _, stays, used, _ = verdict
+            if stays is None:
+                eligible.append(name)
+            else:
+                reasons[name] = stays
+            if used is not None:
+                utilization[name] = used
         return found
 
     def _judge(self, node: JsonObject, given: ScaleDownInput, table: UtilizationTable) -> _Verdict:

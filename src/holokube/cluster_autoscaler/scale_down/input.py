@@ -60,6 +60,8 @@ class ScaleDownInput:
 
 def controllers_of(observation: Observation) -> Mapping[ControllerKey, JsonObject]:
     """All controllers that drain rules may ask for, DaemonSets among them."""
+    if not observation.daemon_sets:
+        return observation.controllers
     daemon_sets = {
         ("DaemonSet", found["metadata"].get("namespace") or "", found["metadata"]["name"]): found
         for found in observation.daemon_sets

@@ -9,10 +9,10 @@ everything so far, and goes on by itself. What comes out is the same either way.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from holokube.cluster_autoscaler.hinting import Hints, by_known_priority
+from holokube.cluster_autoscaler.hinting import Hints
 from holokube.cluster_autoscaler.placing import Places, RoomLeft, asks_only_for_room, places_for
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
@@ -42,46 +42,66 @@ class LightRemovals:
         self._left = RoomLeft(snapshot)
         self._gone: list[int] = []
         """The places of the nodes that were removed, in order."""
-        self._came: dict[str, list[JsonObject]] = {}
-        """The pods that were moved to nodes."""
+        self._guests: set[int] = set()
+        """The places of the nodes that pods were moved to."""
+        self._plain: dict[PodKind, bool] = {}
+        self.has_searched = False
+        """Whether there was a pod that did not find its place where it had gone before."""
         self._removed: list[_Removed] = []
+
+    def has_guests(self, name: str) -> bool:
+        """Whether pods were moved to a node."""
+        return self._index_of[name] in self._guests
 
     def pods_on(self, name: str) -> list[JsonObject]:
         """The pods of a node, in the order they came."""
-        return [*self._snapshot.pods_on(name), *self._came.get(name, ())]
+        own = self._index_of[name]
+        came = [facts.pod for _, placed in self._removed for facts, index in placed if index == own]
+        return [*self._snapshot.pods_on(name), *came]
 
-    def are_plain(self, pods: Iterable[JsonObject]) -> bool:
-        """Whether pods can be counted."""
-        facts_of, class_of = self._snapshot.kinds.facts_of, self._snapshot.class_of
-        for pod in pods:
-            kind = facts_of(pod).kind
-            if kind.has_own_claims or kind.has_tpus or not asks_only_for_room(class_of(pod)):
+    def are_plain(self, kinds: Mapping[PodKind, JsonObject]) -> bool:
+        """Whether pods of these kinds, of which one of each is told, can be counted."""
+        plain = self._plain
+        for kind, pod in kinds.items():
+            answer = plain.get(kind)
+            if answer is None:
+                answer = plain[kind] = not (kind.has_own_claims or kind.has_tpus) and asks_only_for_room(
+                    self._snapshot.class_of(pod))
+            if not answer:
                 return False
         return True
 
-    def remove(self, name: str, pods: Sequence[JsonObject], hints: Hints) -> bool:
-        """Move pods of a node elsewhere and take it away; if that fails nobody should go on here but ``catch_up``."""
+    def remove(self, name: str, groups: Sequence[Sequence[PodFacts]], hints: Hints) -> bool:
+        """Move pods of a node, which are told by priority, elsewhere and take it away.
+
+        If that fails nobody should go on here but ``catch_up``.
+        """
         snapshot, own = self._snapshot, self._index_of[name]
         placed: list[tuple[PodFacts, int]] = []
-        last_index = snapshot.last_index
-        for group in by_known_priority([snapshot.kinds.facts_of(pod) for pod in pods]):
+        last_index, names = snapshot.last_index, self._names
+        index_of, places_of, destinations, take = (
+            self._index_of.get, self._places.get, self._destinations, self._left.take)
+        for group in groups:
             left = []
-            for facts in group:
-                index = self._index_of.get(hints.get(facts.identity) or "")
-                places = self._places.get(facts.kind) or self._find_places(facts)
-                if index is None or not places.hinted[index] or not self._take(places, index, own):
+            for facts, node_name in zip(group, hints.of(group), strict=True):
+                places = places_of(facts.kind) or self._find_places(facts)
+                index = None if node_name is None else index_of(node_name)
+                if (
+                    index is None or index == own or not places.hinted[index] or node_name not in destinations
+                    or not take(places.wants, index)
+                ):  # fmt: skip
                     left.append(facts)
                 else:
                     placed.append((facts, index))
+            self.has_searched = self.has_searched or bool(left)
             for facts in left:
                 index = self._find(self._places[facts.kind], own)
                 if index is None:
                     snapshot.last_index = last_index
                     return False
                 placed.append((facts, index))
-        for facts, index in placed:
-            hints.set(facts.identity, self._names[index])
-            self._came.setdefault(self._names[index], []).append(facts.pod)
+        hints.update({facts.identity: names[index] for facts, index in placed})
+        self._guests.update([index for _, index in placed])
         insort(self._gone, own)
         self._removed.append(_Removed(name, placed))
         return True

@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from holokube.cluster_autoscaler.cloud.provider import ResourceLimiter
 from holokube.cluster_autoscaler.groups import GroupView
-from holokube.cluster_autoscaler.objects import GPU_RESOURCES, cores_and_memory, gpu_allocatable, labels_of, name_of
+from holokube.cluster_autoscaler.objects import (
+    GPU_RESOURCES,
+    cores_and_memory,
+    gpu_allocatable,
+    labels_of,
+    metadata_of,
+    name_of,
+)
 from holokube.kube import quantity
 from holokube.kube.resources import CPU, MEMORY
 from holokube.kube.types import JsonObject
 
-_VIRTUAL_KUBELET = ("type", "virtual-kubelet")
+KUBELET_LABEL = "type"
+_VIRTUAL_KUBELET = (KUBELET_LABEL, "virtual-kubelet")
 
 
 class UnknownAccelerators(Exception):
@@ -24,33 +32,56 @@ class MinimumResources:
     def __init__(
         self,
         limiter: ResourceLimiter,
-        nodes: Iterable[JsonObject],
+        nodes: Iterable[JsonObject] | Callable[[], Iterable[JsonObject]],
         group_of: Callable[[str], GroupView | None],
         gpu_label: str = "",
+        *,
+        are_plain: bool = False,
     ) -> None:
-        """``nodes`` are all of the snapshot. Raises ``UnknownAccelerators``."""
+        """``nodes`` are all of the snapshot. Raises ``UnknownAccelerators``.
+
+        ``are_plain`` if there are neither accelerators nor virtual kubelets among them. Then nothing can be unknown,
+        and nodes are counted when the first is to be taken, or never: nobody can take more than there is, so that
+        where nothing has to stay nothing can be too little.
+        """
+        self._limiter = limiter
+        self._nodes = nodes
+        self._group_of = group_of
         self._gpu_label = gpu_label
         self._of_group: dict[str, Mapping[str, int]] = {}
-        usage: dict[str, int] = {}
-        for node in nodes:
-            if labels_of(node).get(_VIRTUAL_KUBELET[0]) == _VIRTUAL_KUBELET[1]:
-                continue
-            for resource, amount in self._resources(node, group_of(name_of(node))).items():
-                usage[resource] = usage.get(resource, 0) + amount
-        self._left = {
-            resource: max(0, usage.get(resource, 0) - max(0, limiter.minimum.get(resource, 0)))
-            for resource in {**limiter.minimum, **limiter.maximum}
-        }
+        self._left: dict[str, int] | None = None
+        self._may_be_short = not are_plain or any(amount > 0 for amount in limiter.minimum.values())
+        if not are_plain:
+            self._left = self._count()
 
     def take(self, node: JsonObject, group: GroupView) -> list[str]:
         """Count a node as gone; returns the resources of which there would be too little, and then counts nothing."""
-        resources = self._resources(node, group)
-        short = [name for name, amount in resources.items() if amount > self._left.get(name, amount)]
+        if not self._may_be_short:
+            return []
+        if self._left is None:
+            self._left = self._count()
+        left, resources = self._left, self._resources(node, group)
+        short = [name for name, amount in resources.items() if amount > left.get(name, amount)]
         if not short:
             for name, amount in resources.items():
-                if name in self._left:
-                    self._left[name] = max(self._left[name] - amount, 0)
+                if name in left:
+                    left[name] = max(left[name] - amount, 0)
         return short
+
+    def _count(self) -> dict[str, int]:
+        usage: dict[str, int] = {}
+        group_of, limiter = self._group_of, self._limiter
+        for node in self._nodes() if callable(self._nodes) else self._nodes:
+            metadata = metadata_of(node)
+            labels = metadata.get("labels")
+            if labels and labels.get(_VIRTUAL_KUBELET[0]) == _VIRTUAL_KUBELET[1]:
+                continue
+            for resource, amount in self._resources(node, group_of(metadata.get("name") or "")).items():
+                usage[resource] = usage.get(resource, 0) + amount
+        return {
+            resource: max(0, usage.get(resource, 0) - max(0, limiter.minimum.get(resource, 0)))
+            for resource in {**limiter.minimum, **limiter.maximum}
+        }
 
     def _resources(self, node: JsonObject, group: GroupView | None) -> Mapping[str, int]:
         if group is not None and group.id in self._of_group:

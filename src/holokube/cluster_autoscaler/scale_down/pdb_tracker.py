@@ -33,10 +33,15 @@ class Allowance(NamedTuple):
     blocking_pod: JsonObject | None = None
 
 
+_ALLOWED = Allowance(True, True)
+
+
 class PdbTracker:
     """The budgets of the cluster. It knows what was planned in this turn and nothing else."""
 
     def __init__(self, pdbs: Iterable[JsonObject] = ()) -> None:
+        self.given = pdbs
+        """What it was made from."""
         self._budgets: list[Budget] = []
         self._by_namespace: dict[str, list[Budget]] = {}
         self._memo: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Budget, ...]] = {}
@@ -68,6 +73,8 @@ class PdbTracker:
 
     def can_remove(self, pods: Iterable[JsonObject]) -> Allowance:
         """Whether these pods may leave, and whether all at once."""
+        if not self._budgets:
+            return _ALLOWED
         counts: dict[int, int] = {}
         too_many: JsonObject | None = None
         for pod in pods:
@@ -81,6 +88,8 @@ class PdbTracker:
 
     def remove(self, pods: Iterable[JsonObject]) -> None:
         """These pods are planned away."""
+        if not self._budgets:
+            return
         for pod in pods:
             for budget in self.matching(pod):
                 budget.allowed -= 1

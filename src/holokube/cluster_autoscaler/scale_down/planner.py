@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from holokube.cluster_autoscaler.hinting import HintingSimulator
 from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import name_of
+from holokube.cluster_autoscaler.observation import ControllerKey
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_down.atomic_groups import keep_partial_groups
 from holokube.cluster_autoscaler.scale_down.candidates import CandidateFinder, Candidates
@@ -15,7 +16,11 @@ from holokube.cluster_autoscaler.scale_down.cooldown import LocalDelays
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, rules_for
 from holokube.cluster_autoscaler.scale_down.eligibility import EligibilityFilter
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput, controllers_of
-from holokube.cluster_autoscaler.scale_down.minimum_resources import MinimumResources, UnknownAccelerators
+from holokube.cluster_autoscaler.scale_down.minimum_resources import (
+    KUBELET_LABEL,
+    MinimumResources,
+    UnknownAccelerators,
+)
 from holokube.cluster_autoscaler.scale_down.pdb_tracker import PdbTracker
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.recreation import not_recreated
@@ -81,6 +86,11 @@ class ScaleDownPlanner:
         """When the next node that could not be removed is worth another simulation; infinity if there is none."""
         return self._unremovable.next_recheck_s()
 
+    def settled_on(self) -> Set[ControllerKey] | None:
+        """The controllers on which it depends that the next look finds the same nodes unneeded, as long as none of
+        these nodes changes and others get only emptier; None if more than that may make a difference."""
+        return self._removal.settled_on() if self._unneeded else None
+
     def clear(self) -> None:
         """Forget since when nodes are unneeded."""
         self._unneeded.clear()
@@ -123,15 +133,17 @@ class ScaleDownPlanner:
         given = self._given
         if given is None or not self._unneeded:
             return Removals()
-        nodes = given.snapshot.nodes()
+        snapshot, label = given.snapshot, given.gpu_label
         try:
-            minimum = MinimumResources(given.limiter, nodes, given.group_of, given.gpu_label)
+            minimum = MinimumResources(
+                given.limiter, snapshot.nodes, given.group_of, label,
+                are_plain=not (label and snapshot.has_label(label)) and not snapshot.has_label(KUBELET_LABEL))
         except UnknownAccelerators as unknown:
             return self._all_stay(f"nobody knows how many accelerators node {unknown} will have")
         ripe = self._unneeded.removable(given, minimum, now_s)
         safe = [removal for removal in ripe.drain if not removal.is_risky]
         risky = [removal for removal in ripe.drain if removal.is_risky]
-        kept, partial = keep_partial_groups([*ripe.empty, *safe, *risky], given, nodes)
+        kept, partial = keep_partial_groups([*ripe.empty, *safe, *risky], given, snapshot.nodes)
         found = Removals(unremovable=[*ripe.unremovable, *partial])
         for removal in kept:
             if removal.on_completion_pods:
@@ -221,7 +233,8 @@ class ScaleDownPlanner:
                 self._unremovable.add_until(result, recheck_at_s, self._utilization.get(name))
                 continue
             pods = result.pods_to_reschedule
-            found.removals.append(replace(result, is_risky=not pdbs.can_remove(pods).in_parallel))
+            is_risky = not pdbs.can_remove(pods).in_parallel
+            found.removals.append(replace(result, is_risky=True) if is_risky else result)
             destinations.discard(name)
             pdbs.remove(pods)
             group = given.group_of(name)

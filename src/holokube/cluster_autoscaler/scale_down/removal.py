@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 
 from holokube.cluster_autoscaler.hinting import HintingSimulator
 from holokube.cluster_autoscaler.objects import pod_identity, priority_of
+from holokube.cluster_autoscaler.observation import ControllerKey
 from holokube.cluster_autoscaler.pods.filters import without_tpu_requests
 from holokube.cluster_autoscaler.scale_down.drain import pods_to_move
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Judge
+from holokube.cluster_autoscaler.scale_down.known_moves import KnownMoves, pods_of
 from holokube.cluster_autoscaler.scale_down.light_removal import LightRemovals
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import HomelessPod, NodeToRemove, Unremovable
@@ -24,8 +26,20 @@ class RemovalSimulator:
 
     def __init__(self, rules: tuple[DrainRule, ...]) -> None:
         self._judge = Judge(rules)
+        self._moves = KnownMoves(self._judge)
         self._placing = HintingSimulator()
         self._light: LightRemovals | None = None
+        self._saw_guests = False
+
+    def settled_on(self) -> Set[ControllerKey] | None:
+        """The controllers of all pods that were moved, if each of them went where it had gone the time before.
+
+        Then more room makes no difference to the next time, nor does anything that happens to other controllers. None
+        if a pod had to look for a place, or if it cannot be told.
+        """
+        if self._light is None or self._light.has_searched or self._saw_guests:
+            return None
+        return self._moves.controllers
 
     def begin(self, snapshot: ClusterSnapshot, destinations: Collection[str]) -> None:
         """Nodes are tried one after the other from here on, and those that could go leave the destinations.
@@ -33,6 +47,8 @@ class RemovalSimulator:
         The snapshot is told of what becomes of them when it has to know, or never, so it must be taken back afterwards.
         """
         self._light = LightRemovals(snapshot, destinations)
+        self._moves.begin()
+        self._saw_guests = False
 
     def simulate(
         self, name: str, snapshot: ClusterSnapshot, destinations: Collection[str], context: DrainContext
@@ -45,12 +61,17 @@ class RemovalSimulator:
             return Unremovable({"metadata": {"name": name}}, UnremovableReason.NO_NODE_INFO)
         node = snapshot.node(name)
         light = self._light
-        pods = snapshot.pods_on(name) if light is None else light.pods_on(name)
-        moves = pods_to_move(pods, self._judge, context)
+        if light is None or not light.has_guests(name):
+            found = self._moves.of(name, snapshot, context)
+        else:
+            self._saw_guests = True
+            pods = light.pods_on(name)
+            found = pods_of(pods, pods_to_move(pods, self._judge, context), snapshot)
+        moves = found.moves
         if moves.blocking_pod is not None:
             return Unremovable(node, UnremovableReason.BLOCKED_BY_POD, blocking_pod=moves.blocking_pod)
         if light is not None:
-            if light.are_plain(pods) and light.remove(name, moves.pods, self._placing.hints):
+            if light.are_plain(found.kinds) and light.remove(name, found.groups, self._placing.hints):
                 return NodeToRemove(node, moves.pods, moves.daemon_set_pods, moves.on_completion_pods)
             light.catch_up()
             self._light = None
@@ -67,6 +88,7 @@ class RemovalSimulator:
     def drop_old_hints(self) -> None:
         """Forget where pods went that were not tried since this was last called."""
         self._placing.drop_old_hints()
+        self._moves.drop_old()
 
     def _move(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from holokube.cluster_autoscaler.cloud.provider import GroupOptions
 from holokube.cluster_autoscaler.groups import GroupView
 from holokube.cluster_autoscaler.objects import name_of, node_is_ready
 from holokube.cluster_autoscaler.scale_down.eligibility import is_scale_down_disabled
@@ -24,6 +25,8 @@ class _Entry:
     since_s: float
     removal_threshold_s: float
     """For how long it has to be unneeded; 0 for a node of no group."""
+    options: GroupOptions | None = None
+    """What that was read from."""
 
 
 class UnneededNodes:
@@ -31,6 +34,7 @@ class UnneededNodes:
 
     def __init__(self) -> None:
         self._by_name: dict[str, _Entry] = {}
+        self._listed: list[UnneededNode] | None = None
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -42,10 +46,16 @@ class UnneededNodes:
         """These nodes are unneeded now, and no others. Those that already were keep their time."""
         updated: dict[str, _Entry] = {}
         for removal in removals:
-            known = self._by_name.get(removal.name)
+            name = removal.name
+            known, group = self._by_name.get(name), group_of(name)
             since_s = known.since_s if known is not None else now_s
-            updated[removal.name] = _Entry(removal, since_s, _threshold_s(removal.node, group_of(removal.name)))
-        self._by_name = updated
+            options = None if group is None else group.options
+            if known is not None and known.removal.node is removal.node and known.options == options:
+                threshold_s = known.removal_threshold_s
+            else:
+                threshold_s = _threshold_s(removal.node, group)
+            updated[name] = _Entry(removal, since_s, threshold_s, options)
+        self._by_name, self._listed = updated, None
 
     def restore(self, nodes: Iterable[JsonObject], group_of: GroupOf, now_s: float, ttl_s: float) -> None:
         """Take over the times that an earlier process left in taints, unless they are too old to be trusted."""
@@ -58,22 +68,25 @@ class UnneededNodes:
             if since_s is not None and since_s + ttl_s >= now_s:
                 name = name_of(node)
                 restored[name] = _Entry(NodeToRemove(node), since_s, _threshold_s(node, group_of(name)))
-        self._by_name = restored
+        self._by_name, self._listed = restored, None
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._by_name = {}
+        self._by_name, self._listed = {}, None
 
     def drop(self, name: str) -> None:
         """Forget one."""
         self._by_name.pop(name, None)
+        self._listed = None
 
     def as_list(self) -> list[UnneededNode]:
         """The nodes, in the order in which they were found."""
-        return [
-            UnneededNode(entry.removal.node, entry.since_s, entry.removal_threshold_s)
-            for entry in self._by_name.values()
-        ]
+        if self._listed is None:
+            self._listed = [
+                UnneededNode(entry.removal.node, entry.since_s, entry.removal_threshold_s)
+                for entry in self._by_name.values()
+            ]
+        return self._listed
 
     def removable(self, given: ScaleDownInput, minimum: MinimumResources, now_s: float) -> Removals:
         """The nodes that may go now, empty ones and those to drain, and why the others have to wait.
