@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holokube.karpenter.conditions import CLAIM_CONDITIONS, CLASS_CONDITIONS, POOL_CONDITIONS
+from holokube.kube.types import JsonObject
 from tests.karpenter.objects import NOW_S, at, claim, pool
 
 
@@ -66,3 +69,62 @@ def test_conditions_that_ready_does_not_need_can_be_taken_away_and_others_cannot
 def test_an_object_without_dependents_gets_no_ready_of_its_own() -> None:
     made = CLASS_CONDITIONS.with_true({"metadata": {"name": "x"}}, "Other", NOW_S)
     assert statuses(made) == {"Other": "True"}
+
+
+TYPES = ("Launched", "Registered", "Initialized")
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([*TYPES, "Drifted", "Consolidatable"]),
+        st.sampled_from(["True", "True", "True", "False", "gone"]),
+        st.integers(0, 3),
+    ),
+    max_size=8,
+)
+blemishes = st.sampled_from(["", "", "", "order", "generation", "message", "time", "ready", "twice", "more"])
+
+
+def spoiled(obj: JsonObject, blemish: str, at_place: int) -> JsonObject:
+    """The object after somebody else has written its conditions."""
+    conditions = [dict(one) for one in obj["status"]["conditions"]]
+    if not conditions:
+        return obj
+    one = conditions[at_place % len(conditions)]
+    if blemish == "order":
+        conditions.reverse()
+    elif blemish == "generation":
+        one["observedGeneration"] = 7
+    elif blemish == "message":
+        one.pop("message")
+    elif blemish == "time":
+        one["lastTransitionTime"] = ""
+    elif blemish == "ready":
+        conditions[-1]["reason"] = "Whatever"
+    elif blemish == "twice":
+        conditions.append(dict(one))
+    elif blemish == "more":
+        one["more"] = True
+    return {**obj, "status": {**obj["status"], "conditions": conditions}}
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps, blemishes, st.integers(0, 9))
+def test_conditions_that_are_observed_are_those_that_another_look_leaves_as_they_are(
+    changes: list[tuple[str, str, int]], blemish: str, place: int
+) -> None:
+    made = claim(created_s=-100)
+    for name in TYPES:
+        made = CLAIM_CONDITIONS.with_true(made, name, NOW_S)
+    for name, status, after_s in changes:
+        if status == "True":
+            made = CLAIM_CONDITIONS.with_true(made, name, NOW_S + after_s)
+        elif status == "False":
+            made = CLAIM_CONDITIONS.with_false(made, name, NOW_S + after_s, "No", "no")
+        elif name not in TYPES:
+            made = CLAIM_CONDITIONS.without(made, name)
+    made = spoiled(made, blemish, place)
+    are_true = all(CLAIM_CONDITIONS.is_true(made, name) for name in TYPES)
+    stays = all(CLAIM_CONDITIONS.observed(made, name, NOW_S + 9) is made for name in TYPES)
+    if blemish == "twice":
+        assert not CLAIM_CONDITIONS.are_observed(made, *TYPES)
+    else:
+        assert CLAIM_CONDITIONS.are_observed(made, *TYPES) == (are_true and stays)

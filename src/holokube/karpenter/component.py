@@ -12,6 +12,14 @@ class ControllerComponent:
     name: str
     _controller: Controller[str]
 
+    def _is_due(self) -> bool:
+        """Whether the time of a later look has come.
+
+        Whatever wakes the controller then makes it look. A change that is found not to concern it goes by unheard, but
+        not at such a moment, so that looks come in the same order among all that happens in it.
+        """
+        return self._controller.queue.has_due
+
     async def run(self, stop: StopSignal) -> None:
         """Runs until the stop."""
         await self._controller.run(stop)

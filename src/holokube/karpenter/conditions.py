@@ -15,6 +15,8 @@ from holokube.kube.conditions import ConditionStatus, conditions_of, find_condit
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 
+_FIELDS: Final = {"type", "status", "reason", "message", "lastTransitionTime"}
+_FIELDS_AND_GENERATION: Final = _FIELDS | {"observedGeneration"}
 _AWAITING: Final = ("AwaitingReconciliation", "object is awaiting reconciliation")
 
 
@@ -68,6 +70,28 @@ class ConditionSet:
         if found is None:
             return obj
         return self._with(obj, type, found["status"], found["reason"], found.get("message", ""), now_s)
+
+    def are_observed(self, obj: JsonObject, *types: str) -> bool:
+        """Whether all of these are True, and ``observed`` of none of them would change anything."""
+        generation = obj["metadata"].get("generation") or None
+        conditions = conditions_of(obj)
+        found = {one["type"]: one for one in conditions}
+        if READY not in found or len(found) != len(conditions) or not found.keys() >= {*self.dependents, *types}:
+            return False
+        asked = [found[name] for name in types]
+        if not all(one["status"] == "True" for one in asked):
+            return False
+        root = found[READY]
+        if (root["status"], root.get("reason"), root.get("message")) != self._root(conditions):
+            return False
+        for one in (root, *asked):
+            if one.keys() != (_FIELDS if generation is None else _FIELDS_AND_GENERATION) or not (
+                one["lastTransitionTime"] and one.get("observedGeneration") == generation
+            ):
+                return False
+        # In the order of the times, with Ready at the end.
+        times = [one.get("lastTransitionTime") or "" for one in conditions]
+        return conditions[-1] is root and times[:-1] == sorted(times[:-1])
 
     def without(self, obj: JsonObject, type: str) -> JsonObject:
         """The object without the condition; not for those that Ready depends on."""

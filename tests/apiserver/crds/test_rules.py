@@ -210,3 +210,22 @@ def test_without_the_evaluator_rules_are_stored_and_the_writer_is_told(
         await world.create("widgets", widget(a="b"), LAB)
 
     in_world(test)
+
+
+def test_a_rule_about_a_value_alone_is_asked_once_and_one_about_its_past_each_time() -> None:
+    source = {
+        "type": "integer",
+        "x-kubernetes-validations": [{"rule": "type(self) == int && self > 0"}, {"rule": "self >= oldSelf"}],
+    }
+    tree = compile_rules(structural({"type": "object", "properties": {"size": source}}))
+    assert tree is not None
+
+    def causes(value: Any, old: Any = None) -> int:
+        errors = FieldErrors()
+        tree.evaluate({"size": value}, None if old is None else {"size": old}, errors)
+        return len(errors.causes)
+
+    for _ in range(2):
+        assert [causes(2), causes(2, old=1), causes(2, old=3), causes(-1), causes(-1, old=-1)] == [0, 0, 1, 1, 0]
+    # True is 1 to Python, and a rule that 1 keeps may not be kept by it.
+    assert [causes(1), causes(True), causes(1.0), causes("1")] == [0, 1, 1, 1]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.karpenter.disruption.orchestration import stale_marks
+from holokube.karpenter.scheduling.node_list import differences
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.resources import ResourceVector, add
 from holokube.kube.types import JsonObject
@@ -16,8 +17,9 @@ from tests.karpenter.state.test_cluster import World
 
 DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 DERIVED = (
-    "allocatable", "available", "capacity", "daemon_requests", "is_deleted", "is_initialized", "is_marked_for_deletion",
-    "is_plain", "is_registered", "label_requirements", "labels", "name", "pod_requests", "provider_id", "taints",
+    "allocatable", "available", "capacity", "daemon_requests", "guards", "is_deleted", "is_initialized",
+    "is_marked_for_deletion", "is_plain", "is_registered", "label_requirements", "labels", "name", "pod_requests",
+    "provider_id", "running_pods", "taints",
 )  # fmt: skip
 
 
@@ -78,12 +80,23 @@ def usage(nodes: list[StateNode], pool: str) -> ResourceVector:
 def test_nodes_usage_marks_and_nominations_are_as_counted_from_scratch(seed: int) -> None:
     rng, world = Random(seed), World()
     there: dict[tuple[str, str], JsonObject] = {}
+    looked: list[tuple[StateNode, ...]] = [()]
     for _ in range(40):
         step(rng, world, there)
         if rng.random() < 0.4:
             continue
         nodes = world.state.nodes()
         assert [one.serial for one in nodes] == sorted(one.serial for one in nodes)
+        assert world.state.leaving_nodes == [one for one in nodes if one.is_marked_for_deletion]
+        for before in looked[-12:]:
+            changed, gone = differences(world.state.all_nodes, before, dict.fromkeys(before))
+            assert changed == [one for one in nodes if one not in before]
+            assert set(gone) == set(before) - set(nodes)
+            assert len(gone) == len(set(gone))
+        looked.append(world.state.all_nodes)
+        by_name = {one.name: one for one in nodes}
+        assert all(world.state.node_named(name) is one for name, one in by_name.items())
+        assert world.state.node_named("nobody") is None
         for one in nodes:
             anew = StateNode(one.node, one.node_claim, one.pods, one.is_marked, one.nominated_until_s)
             assert list(one.pods) == world.state.pods_on(one.node_name)

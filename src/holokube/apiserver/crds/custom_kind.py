@@ -104,10 +104,7 @@ class CustomKind(Kind):
         status_node = rules.node.properties.get("status")
         if status_node is not None:
             check_embedded(new.get("status"), status_node, errors, "status")
-            lists_before = FieldErrors()
-            check_lists(old.get("status"), status_node, lists_before, "status")
-            if not lists_before:
-                check_lists(new.get("status"), status_node, errors, "status")
+            _check_lists_update(new.get("status"), old.get("status"), status_node, errors, "status")
         self._check_rules(new, old, errors)
 
     def _check_rules(self, new: JsonObject, old: JsonObject | None, errors: FieldErrors) -> None:
@@ -159,12 +156,18 @@ def _content(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion", "kind")}
 
 
-def _check_lists_update(new: JsonObject, old: JsonObject, node: Structural, errors: FieldErrors) -> None:
-    """Lists that had duplicates before may keep them."""
-    before = FieldErrors()
-    check_lists(old, node, before)
-    if not before:
-        check_lists(new, node, errors)
+def _check_lists_update(new: Any, old: Any, node: Structural, errors: FieldErrors, path: str = "") -> None:
+    """Lists that had duplicates before may keep them, so that what is as it was need not be looked at."""
+    others = new
+    if isinstance(new, dict) and isinstance(old, dict):
+        others = {key: part for key, part in new.items() if part is not old.get(key)}
+    found = FieldErrors()
+    check_lists(others, node, found, path)
+    if found:
+        before = FieldErrors()
+        check_lists(old, node, before, path)
+        if not before:
+            errors.causes.extend(found.causes)
 
 
 _GO_TYPES = {

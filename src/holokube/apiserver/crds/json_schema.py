@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holokube.apiserver.crds import formats
-from holokube.apiserver.crds.correlation import UNCORRELATED, old_items
+from holokube.apiserver.crds.correlation import UNCORRELATED, old_items_of
 from holokube.apiserver.crds.patterns import PatternError, compile_pattern
 from holokube.apiserver.field_errors import FieldErrors, show
 from holokube.kube.errors import Cause
@@ -120,6 +120,7 @@ class Check:
         self._closed = extra is False
         self._additional = Check(extra) if isinstance(extra, Mapping) else None
         self._items = Check(items) if isinstance(items, Mapping) else None
+        self._old_items = old_items_of(source)
         self._all_of = [Check(part) for part in get("allOf") or ()]
         self._any_of = [Check(part) for part in get("anyOf") or ()]
         self._one_of = [Check(part) for part in get("oneOf") or ()]
@@ -275,9 +276,11 @@ class Check:
     def _check_list(self, value: list[Any], old: Any, path: str, problems: Problems) -> int:
         count = 0
         if self._items is not None:
-            before = old_items(self._source, value, old)
-            for index, item in enumerate(value):
-                count += self._items.ratchet(item, before[index], f"{path}[{index}]", problems)
+            for index, (item, known) in enumerate(zip(value, self._old_items(value, old), strict=True)):
+                if item is known:
+                    count += 1
+                    continue
+                count += self._items.ratchet(item, known, f"{path}[{index}]", problems)
         if self._min_items is not None and len(value) < self._min_items:
             problems.invalid(path, len(value), f"{path} in body should have at least {self._min_items} items")
         if self._max_items is not None and len(value) > self._max_items:
@@ -307,8 +310,11 @@ class Check:
                     problems.invalid(path, key, f"{path}.{key} in body is a forbidden property")
         for name, check in self._properties.items():
             if name in value:
-                at = f"{path}.{name}" if path else name
-                count += check.ratchet(value[name], before.get(name, UNCORRELATED), at, problems)
+                part, known = value[name], before.get(name, UNCORRELATED)
+                if part is known:
+                    count += 1
+                    continue
+                count += check.ratchet(part, known, f"{path}.{name}" if path else name, problems)
         for name in self._required:
             if name not in value:
                 problems.add("FieldValueRequired", f"{path}.{name}", "Required value")

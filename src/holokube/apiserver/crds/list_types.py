@@ -30,8 +30,9 @@ def check_lists(value: Any, node: Structural | None, errors: FieldErrors, path: 
                 errors.duplicate(f"{path}[{index}]", value[index])
         elif node.list_type == "map":
             _check_map(value, node, errors, path)
-        for index, item in enumerate(value):
-            check_lists(item, node.items, errors, f"{path}[{index}]")
+        if node.items is not None and node.items.has_lists:
+            for index, item in enumerate(value):
+                check_lists(item, node.items, errors, f"{path}[{index}]")
 
 
 def _check_map(value: list[Any], node: Structural, errors: FieldErrors, path: str) -> None:
@@ -39,9 +40,19 @@ def _check_map(value: list[Any], node: Structural, errors: FieldErrors, path: st
         if item is not None and not isinstance(item, dict):
             errors.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
             return
+    if _is_told_apart(value, node.list_keys):
+        return
     keys = [{key: item[key] for key in node.list_keys if key in item} if item else {} for item in value]
     for index in _repeated(keys):
         errors.duplicate(f"{path}[{index}]", keys[index])
+
+
+def _is_told_apart(value: list[Any], keys: tuple[str, ...]) -> bool:
+    """Whether there is one key, as a rule, and each element has a text of its own there."""
+    if len(keys) != 1:
+        return False
+    texts = [item.get(keys[0]) if item else None for item in value]
+    return all(type(text) is str for text in texts) and len(set(texts)) == len(texts)
 
 
 def _repeated(value: Sequence[Any]) -> list[int]:

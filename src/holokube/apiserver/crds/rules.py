@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any, Final
 
+import orjson
+
 from holokube.apiserver.crds.cel_functions import Function, functions
 from holokube.apiserver.crds.cel_syntax import (
     is_plain,
@@ -22,7 +24,7 @@ from holokube.apiserver.crds.cel_syntax import (
     rewrite,
     tokens_of,
 )
-from holokube.apiserver.crds.correlation import UNCORRELATED, old_items
+from holokube.apiserver.crds.correlation import UNCORRELATED, old_items_of
 from holokube.apiserver.crds.field_paths import FieldPathError, field_path
 from holokube.apiserver.crds.json_schema import NO_FIELD, same
 from holokube.apiserver.crds.structural import Structural
@@ -37,6 +39,8 @@ NOT_INSTALLED: Final = (
     "install the extra \"cel\" (pip install 'holokube[cel]')"
 )
 _MAX_MESSAGE_BYTES: Final = 5 * 1024
+_KEPT: Final = 1024
+_MAX_KEPT_BYTES: Final = 2048
 _RESERVED: Final = frozenset(
     {
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -194,20 +198,22 @@ class RuleTree:
         self._node = node
         self._rules = rules
         self._view = view
+        self._old_items = old_items_of(node.source)
+        self._kept: set[bytes | None] = set()
+        """Values, as texts, that keep all rules that do not ask for what was before."""
         self.properties: dict[str, RuleTree] = {}
         self.items: RuleTree | None = None
         self.additional: RuleTree | None = None
 
     @cached_property
-    def has_transitions(self) -> bool:
-        """Whether a rule here or below compares with the old value."""
+    def asks_of_unchanged(self) -> bool:
+        """Whether a rule here or below has something to ask of a value that stays as it is: one that compares with the
+        old value, and asks for more than that it stays."""
         parts = [
             *self.properties.values(),
             *(part for part in (self.items, self.additional) if part is not None),
         ]
-        return any(rule.expression.uses_old_self for rule in self._rules) or any(
-            p.has_transitions for p in parts
-        )
+        return any(map(_asks_of_unchanged, self._rules)) or any(part.asks_of_unchanged for part in parts)
 
     def evaluate(self, value: Any, old: Any, errors: FieldErrors, path: str = "") -> None:
         """Report broken rules of a whole value; ``old`` is the one that an update replaces, or None."""
@@ -218,12 +224,14 @@ class RuleTree:
         if value is None:
             return
         if old is not UNCORRELATED and not unchanged:
-            unchanged = value is old or (value == old and same(value, old))
-        if unchanged and not self.has_transitions:
+            unchanged = value is old
+            # Of an object without rules of its own it is enough to know it part by part.
+            if not unchanged and (self._rules or not isinstance(value, dict)):
+                unchanged = value == old and same(value, old)
+        if unchanged and not self.asks_of_unchanged:
             return
-        for rule in self._rules:
-            if not unchanged or (rule.expression.uses_old_self and not rule.is_immutability):
-                self._check(rule, value, old, path, errors)
+        if self._rules:
+            self._check_all(value, old, path, errors, unchanged=unchanged)
         if isinstance(value, dict):
             before: Mapping[str, Any] = old if isinstance(old, dict) else {}
             for key, part in value.items():
@@ -235,9 +243,26 @@ class RuleTree:
                     at = (f"{path}.{key}" if path else key) if named is not None else f"{path}[{key}]"
                     tree.walk(part, known, at, errors, unchanged=unchanged)
         elif isinstance(value, list) and self.items is not None:
-            matching = old_items(self._node.source, value, old)
+            matching = self._old_items(value, old)
             for index, part in enumerate(value):
                 self.items.walk(part, matching[index], f"{path}[{index}]", errors, unchanged=unchanged)
+
+    def _check_all(self, value: Any, old: Any, path: str, errors: FieldErrors, *, unchanged: bool) -> None:
+        """The rules of this level. What a rule says of a value alone it says each time: those are asked once."""
+        rules, text = self._rules, None
+        if unchanged:
+            rules = [rule for rule in rules if _asks_of_unchanged(rule)]
+        else:
+            text = _text(value)
+            if text in self._kept:
+                rules, text = [rule for rule in rules if rule.expression.uses_old_self], None
+        count = len(errors.causes)
+        for rule in rules:
+            self._check(rule, value, old, path, errors)
+        if text is not None and len(errors.causes) == count:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept.add(text)
 
     def _check(self, rule: Rule, value: Any, old: Any, path: str, errors: FieldErrors) -> None:
         if rule.expression.uses_old_self and old is UNCORRELATED and not rule.optional_old:
@@ -271,6 +296,19 @@ class RuleTree:
     @staticmethod
     def _add(errors: FieldErrors, path: str, reason: str, message: str) -> None:
         errors.causes.append(Cause(reason, message, path or NO_FIELD))
+
+
+def _text(value: Any) -> bytes | None:
+    """A value by which another is known to be the same, down to the types of numbers; None for one that is large."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        return None
+    return text if len(text) <= _MAX_KEPT_BYTES else None
+
+
+def _asks_of_unchanged(rule: Rule) -> bool:
+    return rule.expression.uses_old_self and not rule.is_immutability
 
 
 def _runtime_error(problem: Exception, rule: Rule) -> str:

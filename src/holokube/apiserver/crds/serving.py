@@ -14,6 +14,7 @@ from holokube.apiserver import conversion
 from holokube.apiserver.bodies import cannot_handle
 from holokube.apiserver.crds.custom_kind import CustomKind
 from holokube.apiserver.crds.definitions import Definition, compile_definition, is_established, is_terminating
+from holokube.apiserver.crds.kept_parts import KeptParts
 from holokube.apiserver.crds.naming import (
     BUCKET,
     CLEANUP_FINALIZER,
@@ -106,20 +107,21 @@ class CustomResources:
     def read_status(self, served: Served, before: JsonObject, value: Any) -> JsonObject | None:
         """A status that is to be put into a stored object whose spec is settled; None where there is something to say
         about it."""
-        if type(value) is not dict:
-            return None
         rules = self.kind_for(served).rules
-        obj: JsonObject = {"apiVersion": served.api_version, "kind": served.kind}
+        node = rules.node.properties.get("status")
+        if type(value) is not dict or node is None:
+            return None
+        known = before.get("status")
+        kept = KeptParts(value, known if type(known) is dict else {}, node)
         try:
-            obj["status"] = private(value)
-            if shape(obj, rules.node, self._registry.catalog.schema(OBJECT_META)):
+            obj: JsonObject = {"apiVersion": served.api_version, "kind": served.kind, "status": private(kept.others)}
+            if kept.others and shape(obj, rules.node, self._registry.catalog.schema(OBJECT_META)):
                 return None
         except (DecodeError, EmbeddedProblem):
             return None
-        obj["spec"] = before["spec"]
-        apply_defaults(obj, rules.node)
-        found = obj.get("status")
-        return found if type(found) is dict else None
+        status = kept.with_others(obj["status"])
+        apply_defaults(status, node)
+        return status
 
     def after_write(self, served: Served, obj: JsonObject) -> None:
         """Called after each write of any resource; a CRD that changed changes what is served."""

@@ -27,6 +27,7 @@ from holokube.karpenter.disruption.types import (
     Obstruction,
     Picky,
 )
+from holokube.karpenter.scheduling.node_list import differences
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from holokube.pricing.instance_types import InstanceType
@@ -42,7 +43,7 @@ _SERIAL: Final = attrgetter("serial")
 class _Record:
     """What is known of one node."""
 
-    __slots__ = ("_candidate", "_rules", "counted", "first", "is_timed", "node")
+    __slots__ = ("_candidate", "_passed_over", "_rules", "counted", "first", "is_timed", "node")
 
     def __init__(self, node: StateNode, rules: CandidateRules) -> None:
         self.node = node
@@ -57,6 +58,7 @@ class _Record:
         self.counted = counted_for(node)
         """The pool that it counts for in budgets, and whether as one that is being disrupted."""
         self._candidate: Candidate | None = None
+        self._passed_over: tuple[object, bool] | None = None
 
     def obstruction(self, disruption_class: DisruptionClass) -> Obstruction | None:
         """The first reason against it that holds for a class of disruption, nominations aside."""
@@ -76,10 +78,14 @@ class _Record:
 
     def is_passed_over(self, method: Picky) -> bool:
         """Whether a method has nothing to do with it, whatever its pods are."""
-        labels = self.node.labels
-        pool = self._rules.pools[labels[NODEPOOL_LABEL]]
-        known = self._rules.types_of_pool[pool.name]
-        return labels.get(INSTANCE_TYPE_LABEL, "") in known and method.passes_over(self.node, pool)
+        rule = method.passes_over
+        if self._passed_over is None or self._passed_over[0] is not rule:
+            # Methods that go by the same rule are spared the question.
+            labels = self.node.labels
+            pool = self._rules.pools[labels[NODEPOOL_LABEL]]
+            known = self._rules.types_of_pool[pool.name]
+            self._passed_over = rule, labels.get(INSTANCE_TYPE_LABEL, "") in known and rule(self.node, pool)
+        return self._passed_over[1]
 
 
 class _Chosen:
@@ -92,6 +98,14 @@ class _Chosen:
         self.ranked: list[tuple[tuple[float, str], Candidate]] = []
         """The same, best first."""
         self.told: dict[StateNode, tuple[Candidate, Obstruction]] = {}
+        self.pools: dict[str, int] = {}
+        """How many of each pool are taken."""
+        self._news: dict[Candidate, bool] = {}
+
+    def news(self) -> dict[Candidate, bool]:
+        """Who has come, and who has gone, since this was asked the last time."""
+        news, self._news = self._news, {}
+        return news
 
     def add(self, record: _Record) -> None:
         if record.obstruction(self._method.disruption_class) is not None:
@@ -103,6 +117,8 @@ class _Chosen:
         if obstruction is None:
             self.taken[record.node] = candidate
             insort(self.ranked, (candidate.rank, candidate), key=_rank)
+            self.pools[candidate.pool.name] = self.pools.get(candidate.pool.name, 0) + 1
+            self._news[candidate] = True
         elif obstruction.blocker not in UNTOLD:
             self.told[record.node] = candidate, obstruction
 
@@ -114,6 +130,27 @@ class _Chosen:
             while self.ranked[place][1] is not candidate:
                 place += 1
             del self.ranked[place]
+            self.pools[candidate.pool.name] -= 1
+            if self._news.pop(candidate, None) is None:
+                # Who came and went in between is no news.
+                self._news[candidate] = False
+
+
+class Roster:
+    """The candidates that a method would take, as they come and go."""
+
+    def __init__(self, chosen: _Chosen, excluded: Mapping[StateNode, Obstruction]) -> None:
+        self._excluded = excluded
+        self.book: object = chosen
+        """Whose news they are."""
+        self.news = chosen.news
+        """Who has come, and who has gone, since this was asked the last time; whether they are left out or not."""
+        self.everyone = chosen.taken.values
+        """All of them, whether they are left out or not."""
+
+    def is_left_out(self, candidate: Candidate) -> bool:
+        """Whether one cannot be taken just now."""
+        return candidate.node in self._excluded
 
 
 def _rank(ranked: tuple[tuple[float, str], Candidate]) -> tuple[float, str]:
@@ -126,6 +163,8 @@ class CandidateBook:
     def __init__(self) -> None:
         self._essence: tuple[Any, ...] = ()
         self._rules: CandidateRules | None = None
+        self._nodes: Sequence[StateNode] | None = None
+        """Those that were looked at last."""
         self._records: dict[StateNode, _Record] = {}
         self._blocked: dict[StateNode, _Record] = {}
         self._timed: dict[StateNode, None] = {}
@@ -148,14 +187,13 @@ class CandidateBook:
         """Takes over how things are now. Nodes are told apart as objects: one that has changed is another."""
         essence = _essence(rules)
         if essence != self._essence:
-            self._essence = essence
+            self._essence, self._nodes = essence, None
             self._drop(list(self._records))
-        self._rules = replace(rules, queued=frozenset())
+        self._rules = replace(rules, queued=frozenset()) if rules.queued else rules
         records = self._records
-        changed = [node for node in nodes if node not in records]
-        if len(records) + len(changed) != len(nodes):
-            present = set(nodes)
-            self._drop([node for node in records if node not in present])
+        changed, gone = differences(nodes, self._nodes, records)
+        self._nodes = nodes
+        self._drop(gone)
         again = list(self._timed)
         self._drop(again)
         for node in (*again, *changed):
@@ -228,6 +266,25 @@ class CandidateBook:
         if not excluded:
             return [one for _, one in self._of(method).ranked]
         return [one for _, one in self._of(method).ranked if one.node not in excluded]
+
+    def in_rank_order(self, method: Method) -> Iterator[Candidate]:
+        """The same one by one, for who does not need them all."""
+        excluded = self._excluded
+        return (one for _, one in self._of(method).ranked if one.node not in excluded)
+
+    def pools(self, method: Method) -> set[str]:
+        """Their pools."""
+        chosen = self._of(method)
+        counts = dict(chosen.pools)
+        for node in self._excluded:
+            candidate = chosen.taken.get(node)
+            if candidate is not None:
+                counts[candidate.pool.name] -= 1
+        return {pool for pool, count in counts.items() if count}
+
+    def roster(self, method: Method) -> Roster:
+        """The same for who goes by what has changed."""
+        return Roster(self._of(method), self._excluded)
 
     def count(self, method: Method) -> int:
         """How many that are."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import total_price
 from holokube.karpenter.disruption.consolidation import disabled, eligibility_notices, is_too_early, not_consolidatable
 from holokube.karpenter.disruption.memory import Memory
@@ -18,7 +17,6 @@ from holokube.karpenter.disruption.types import (
     Reason,
 )
 from holokube.karpenter.disruption.view import DisruptionView
-from holokube.karpenter.scheduling.state_node import StateNode
 
 
 class Emptiness:
@@ -42,21 +40,15 @@ class Emptiness:
             return Obstruction(Blocker.NOT_EMPTY, "Node is not empty")
         return not_consolidatable(candidate)
 
-    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
-        """Nodes whose pods came or went too recently."""
-        return is_too_early(node, pool)
+    passes_over = staticmethod(is_too_early)
+    """Nodes whose pods came or went too recently."""
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """One command for all of them."""
         notices = eligibility_notices(view, self)
         if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, notices)
-        left = view.budget_left(self.reason)
-        chosen: list[Candidate] = []
-        for candidate in view.ranked(self):
-            if left.get(candidate.pool.name, 0) > 0:
-                left[candidate.pool.name] -= 1
-                chosen.append(candidate)
+        chosen = view.affordable(self)
         if not chosen:
             # A budget held every one of them back, so the next pass must look again.
             return Outcome(None, memory, notices)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import scores_of
 from holokube.karpenter.disruption.consolidation import (
     Move,
@@ -30,7 +29,6 @@ from holokube.karpenter.disruption.types import (
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.min_values import unmet_min_values
-from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import Requirements
 
 TIMEOUT_S: Final = 60.0
@@ -57,9 +55,8 @@ class MultiNodeConsolidation:
         """Nodes with pods, of pools that consolidate more than empty ones."""
         return consolidation_obstruction(candidate)
 
-    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
-        """Nodes whose pods came or went too recently."""
-        return is_too_early(node, pool)
+    passes_over = staticmethod(is_too_early)
+    """Nodes whose pods came or went too recently."""
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The longest row, if two or more can go."""
@@ -70,16 +67,10 @@ class MultiNodeConsolidation:
         notices = eligibility_notices(view, self)
         if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, notices)
-        left = view.budget_left(self.reason)
-        chosen: list[Candidate] = []
-        candidates = view.ranked(self)
-        for candidate in candidates:
-            if left.get(candidate.pool.name, 0) > 0:
-                left[candidate.pool.name] -= 1
-                chosen.append(candidate)
+        chosen = view.affordable(self)
         found = yield from self._search(view, chosen)
         if found.command is None:
-            was_held_back = len(chosen) < len(candidates)
+            was_held_back = len(chosen) < view.count(self)
             return Outcome(None, memory if was_held_back else memory.settled(view.mark), notices, found.timed_out)
         return Outcome(found.command, memory, notices + approval_notices(found.command), found.timed_out)
 

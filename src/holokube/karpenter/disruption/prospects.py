@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Final
 
 from holokube.karpenter.disruption.balanced import total_price
+from holokube.karpenter.disruption.candidate_book import Roster
 from holokube.karpenter.disruption.simulating import describe
 from holokube.karpenter.disruption.types import Blocker, Candidate, Obstruction
 from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Kind, Need, need_of
@@ -24,6 +27,7 @@ from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import SPOT
 
 _KEPT_MIN: Final = 1000
+_RANK: Final = attrgetter("rank")
 QuietUntil = Callable[[StateNode], float]
 """Until when nobody has to be told again why a node stays."""
 
@@ -46,7 +50,7 @@ def not_cheaper() -> Obstruction:
 class Standing:
     """What candidates of a class have in common, and what the last outlook made of it."""
 
-    __slots__ = ("is_hopeless", "judge", "need", "price")
+    __slots__ = ("by_quiet", "is_hopeless", "judge", "members", "need", "price")
 
     def __init__(self, need: Need, price: float) -> None:
         self.need = need
@@ -54,6 +58,25 @@ class Standing:
         self.judge: object = None
         """Who has found out last whether it is hopeless."""
         self.is_hopeless = False
+        self.members: dict[Candidate, None] = {}
+        """Those of a roster."""
+        self.by_quiet: list[tuple[float, int, Candidate]] = []
+        """A heap of the same, and of some that have gone: until when nobody has to be told why they stay."""
+
+    def worth_telling(self, now_s: float, quiet_until_s: QuietUntil) -> list[Candidate]:
+        """Members of which has to be told why they stay."""
+        by_quiet, found = self.by_quiet, []
+        while by_quiet and by_quiet[0][0] <= now_s:
+            _, number, candidate = heappop(by_quiet)
+            if candidate in self.members:
+                until_s = quiet_until_s(candidate.node)
+                if until_s > now_s:
+                    heappush(by_quiet, (until_s, number, candidate))
+                else:
+                    found.append((number, candidate))
+        for number, candidate in found:
+            heappush(by_quiet, (-math.inf, number, candidate))
+        return [candidate for _, candidate in found]
 
 
 class _Known:
@@ -73,12 +96,14 @@ class Prospects:
         self._book: FormBook | None = None
         self._classes: dict[tuple[Need, float], Standing] = {}
         self._known: dict[Candidate, _Known] = {}
+        self._roster_book: object = None
+        self._joined = 0
 
     def begin(self, book: FormBook) -> None:
         """Forms are those of this book from now on."""
         if book is not self._book:
             self._book = book
-            self._classes, self._known = {}, {}
+            self._classes, self._known, self._roster_book = {}, {}, None
 
     def of(self, candidate: Candidate) -> _Known:
         """What is known of one."""
@@ -89,6 +114,47 @@ class Prospects:
             standing = self._classes.get(key) or self._classes.setdefault(key, Standing(*key))
             found = self._known[candidate] = _Known(standing)
         return found
+
+    def worth_a_look_of(self, roster: Roster, judge: Outlook) -> list[Candidate]:
+        """The same of a roster, best first; of classes that are hopeless only those are looked at that have come."""
+        news = roster.news()
+        if roster.book is not self._roster_book:
+            self._classes, self._known, self._roster_book = {}, {}, roster.book
+            news = dict.fromkeys(roster.everyone(), True)
+        for candidate, has_come in news.items():
+            if has_come:
+                self._join(candidate)
+            elif (known := self._known.pop(candidate, None)) is not None:
+                known.standing.members.pop(candidate, None)
+        found: list[Candidate] = []
+        now_s, count = self._now_s(), 0
+        for standing in list(self._classes.values()):
+            count += len(standing.members)
+            if not standing.members:
+                del self._classes[standing.need, standing.price]
+                continue
+            if standing.judge is not judge:
+                standing.judge, standing.is_hopeless = judge, judge.is_hopeless(standing)
+            found += standing.worth_telling(now_s, self._quiet_until_s) if standing.is_hopeless else standing.members
+        if len(self._known) > 4 * count + _KEPT_MIN:
+            self._known = {one: known for one, known in self._known.items() if one in known.standing.members}
+        return sorted((one for one in found if not roster.is_left_out(one)), key=_RANK)
+
+    def _join(self, candidate: Candidate) -> None:
+        known = self.of(candidate)
+        # Its class may have been given up for want of members.
+        key = known.standing.need, known.standing.price
+        standing = known.standing = self._classes.setdefault(key, known.standing)
+        standing.members[candidate] = None
+        self._joined += 1
+        heappush(standing.by_quiet, (-math.inf, self._joined, candidate))
+
+    def is_quiet(self, candidate: Candidate) -> bool:
+        """Whether it was told a short while ago why a candidate stays."""
+        one, now_s = self.of(candidate), self._now_s()
+        if one.quiet_until_s <= now_s:
+            one.quiet_until_s = self._quiet_until_s(candidate.node)
+        return one.quiet_until_s > now_s
 
     def worth_a_look(self, candidates: Sequence[Candidate], judge: Outlook) -> list[Candidate]:
         """Those that may not be hopeless, or of which has to be told again why they stay."""
@@ -106,7 +172,7 @@ class Prospects:
                     continue
             found.append(candidate)
         if len(known) > 4 * len(candidates) + _KEPT_MIN:
-            self._known = {one: known[one] for one in candidates}
+            self._known, self._roster_book = {one: known[one] for one in candidates}, None
             self._classes = {(one.standing.need, one.standing.price): one.standing for one in self._known.values()}
         return found
 
@@ -117,36 +183,59 @@ class Outlook:
     def __init__(self, prospects: Prospects, headroom: Headroom, book: FormBook) -> None:
         self._prospects = prospects
         self._headroom = headroom
+        self._book = book
         self._foreseen: dict[Need, Foresight | None] = {}
+        self._asked: tuple[Candidate, tuple[Blocker | None, Foresight | None]] | None = None
+        """The last candidate asked about, and the answer: who asks whether it stays goes on to ask why."""
         prospects.begin(book)
 
     def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of which something may come, or has to be told."""
         return self._prospects.worth_a_look(candidates, self)
 
+    def worth_a_look_of(self, roster: Roster) -> list[Candidate]:
+        """The same of a roster, best first."""
+        return self._prospects.worth_a_look_of(roster, self)
+
     def is_hopeless(self, standing: Standing) -> bool:
         """Whether no candidate of a class can go, for certain."""
         return self._headroom.is_hopeless(standing.need, standing.price)
 
+    def stays_as_told(self, candidate: Candidate) -> bool:
+        """Whether a candidate cannot go for certain, and nobody has to be told again."""
+        return self._prospects.is_quiet(candidate) and self._blocker(candidate)[0] is not None
+
     def against(self, candidate: Candidate) -> Obstruction | None:
         """Why a candidate cannot go, in the words of a simulation; None if that has to be found out."""
-        standing = self._prospects.of(candidate).standing
-        foresight = self._foresee((candidate,), standing.need)
-        if foresight is None:
+        blocker, foresight = self._blocker(candidate)
+        if blocker is None or foresight is None:
             return None
-        if foresight.is_stranded:
+        if blocker is Blocker.PODS_DO_NOT_FIT:
             failed = {
                 pod_key(pod): PodError(pod, why_not_counted(node))
-                for node, pod in self._headroom.stranded(foresight, candidate.movable_pods)
+                for node, pod in self._headroom.stranded(foresight, _kinds_and_pods(candidate, self._book))
             }
             return pods_do_not_fit(failed)
-        if candidate.capacity_type == SPOT:
-            return None
-        if foresight.new_nodes > 1:
-            return several(foresight.new_nodes)
-        if foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
-            return not_cheaper()
-        return None
+        return several(foresight.new_nodes) if blocker is Blocker.SEVERAL_REPLACEMENTS else not_cheaper()
+
+    def _blocker(self, candidate: Candidate) -> tuple[Blocker | None, Foresight | None]:
+        """The reason why a candidate cannot go, and what it is taken from; None if a simulation has to find out."""
+        if self._asked is not None and self._asked[0] is candidate:
+            return self._asked[1]
+        standing = self._prospects.of(candidate).standing
+        foresight = self._foresee((candidate,), standing.need)
+        blocker = None
+        if foresight is not None:
+            if foresight.is_stranded:
+                blocker = Blocker.PODS_DO_NOT_FIT
+            elif candidate.capacity_type == SPOT:
+                pass
+            elif foresight.new_nodes > 1:
+                blocker = Blocker.SEVERAL_REPLACEMENTS
+            elif foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
+                blocker = Blocker.NOT_CHEAPER
+        self._asked = candidate, (blocker, foresight)
+        return blocker, foresight
 
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""
@@ -183,13 +272,20 @@ def _pods(candidates: Iterable[Candidate]) -> list[JsonObject]:
 
 
 def _need(candidate: Candidate, book: FormBook) -> Need:
-    """How many pods of each kind have to move. A candidate is not being deleted, so those that have started move."""
+    """How many pods of each kind have to move."""
     kinds: dict[Kind, int] = {}
+    for kind, _ in _kinds_and_pods(candidate, book):
+        kinds[kind] = kinds.get(kind, 0) + 1
+    return need_of(kinds)
+
+
+def _kinds_and_pods(candidate: Candidate, book: FormBook) -> list[tuple[Kind, JsonObject]]:
+    """The pods that have to move. A candidate is not being deleted, so those that have started are moved."""
     movable = None
     if len(candidate.movable_pods) < len(candidate.reschedulable_pods):
         movable = {id(pod) for pod in candidate.movable_pods}
-    for facts in candidate.node.facts:
-        if facts.is_reschedulable and (movable is None or id(facts.pod) in movable):
-            kind = Kind(facts.form(book), facts.has_started)
-            kinds[kind] = kinds.get(kind, 0) + 1
-    return need_of(kinds)
+    return [
+        (Kind(facts.form(book), facts.has_started), facts.pod)
+        for facts in candidate.node.facts
+        if facts.is_reschedulable and (movable is None or id(facts.pod) in movable)
+    ]

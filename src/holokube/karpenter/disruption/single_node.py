@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
-from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import can_pass, scores_of
 from holokube.karpenter.disruption.consolidation import (
     approval_notices,
@@ -19,6 +18,7 @@ from holokube.karpenter.disruption.consolidation import (
     unconsolidatable,
 )
 from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.prospects import Outlook
 from holokube.karpenter.disruption.types import (
     Blocker,
     Candidate,
@@ -30,7 +30,6 @@ from holokube.karpenter.disruption.types import (
 )
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
-from holokube.karpenter.scheduling.state_node import StateNode
 
 TIMEOUT_S: Final = 180.0
 
@@ -48,9 +47,8 @@ class SingleNodeConsolidation:
         """Nodes with pods, of pools that consolidate more than empty ones."""
         return consolidation_obstruction(candidate)
 
-    def passes_over(self, node: StateNode, pool: NodePool) -> bool:
-        """Nodes whose pods came or went too recently."""
-        return is_too_early(node, pool)
+    passes_over = staticmethod(is_too_early)
+    """Nodes whose pods came or went too recently."""
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first candidate that can go."""
@@ -62,13 +60,9 @@ class SingleNodeConsolidation:
         if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, tuple(notices))
         left = view.budget_left(self.reason)
-        candidates = view.ranked(self)
-        pools = {candidate.pool.name for candidate in candidates}
-        if len(pools) > 1:
-            candidates = in_turns(candidates, memory.unreached_pools)
-        was_held_back = any(left.get(pool, 0) == 0 for pool in pools)
-        if view.outlook is not None:
-            candidates = view.outlook.worth_a_look(candidates)
+        was_held_back = any(left.get(pool, 0) == 0 for pool in view.pools_of(self))
+        outlook = view.outlook
+        candidates = self._worth_a_look(view, outlook, memory)
         unreached = {candidate.pool.name for candidate in candidates}
         started_s = view.elapsed_s()
         for candidate in candidates:
@@ -80,6 +74,9 @@ class SingleNodeConsolidation:
                 continue
             if not can_pass(candidate, view.totals_for((candidate,))):
                 continue
+            if outlook is not None and outlook.stays_as_told(candidate):
+                yield
+                continue
             command = self.consider(view, candidate)
             if isinstance(command, Obstruction):
                 if command.blocker is not Blocker.SCORE:
@@ -89,6 +86,17 @@ class SingleNodeConsolidation:
             return Outcome(command, memory, (*notices, *approval_notices(command)))
         later = memory.with_unreached(tuple(sorted(unreached)))
         return Outcome(None, later if was_held_back else later.settled(view.mark), tuple(notices))
+
+    def _worth_a_look(self, view: DisruptionView, outlook: Outlook | None, memory: Memory) -> list[Candidate]:
+        """Candidates in the order in which they are looked at; where counting is enough, without the hopeless."""
+        has_turns = len(view.pools_of(self)) > 1
+        roster = view.roster(self)
+        if outlook is not None and roster is not None and not has_turns:
+            return outlook.worth_a_look_of(roster)
+        candidates = view.ranked(self)
+        if has_turns:
+            candidates = in_turns(candidates, memory.unreached_pools)
+        return outlook.worth_a_look(candidates) if outlook is not None else candidates
 
     def consider(self, view: DisruptionView, candidate: Candidate) -> Command | Obstruction:
         """What can be done with one node, budgets aside."""

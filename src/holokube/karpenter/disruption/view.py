@@ -14,7 +14,7 @@ from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import PoolTotals, pool_costs, pool_totals
 from holokube.karpenter.disruption.budgets import PoolBudget, PoolCount, budgets_of, count_nodes
-from holokube.karpenter.disruption.candidate_book import CandidateBook
+from holokube.karpenter.disruption.candidate_book import CandidateBook, Roster
 from holokube.karpenter.disruption.candidates import CandidateRules, Scan, scan
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.disruption.memory import Mark
@@ -155,6 +155,30 @@ class DisruptionView:
         if self._read is not None:
             return self._read.ranked(method)
         return sorted(self.candidates(method), key=lambda candidate: candidate.rank)
+
+    def affordable(self, method: Method) -> list[Candidate]:
+        """Those of them that budgets allow, the best first."""
+        left = self.budget_left(method.reason)
+        pools = self.pools_of(method)
+        in_all = sum(left.get(pool, 0) for pool in pools)
+        found: list[Candidate] = []
+        for candidate in self._read.in_rank_order(method) if self._read is not None else self.ranked(method):
+            if len(found) == in_all:
+                break
+            if left.get(candidate.pool.name, 0) > 0:
+                left[candidate.pool.name] -= 1
+                found.append(candidate)
+        return found
+
+    def pools_of(self, method: Method) -> set[str]:
+        """The pools that have candidates for a method."""
+        if self._read is not None:
+            return self._read.pools(method)
+        return {candidate.pool.name for candidate in self.candidates(method)}
+
+    def roster(self, method: Method) -> Roster | None:
+        """The candidates as they come and go from view to view; None where nobody keeps a book."""
+        return self._read.roster(method) if self._read is not None else None
 
     def count(self, method: Method) -> int:
         """How many candidates a method would take."""

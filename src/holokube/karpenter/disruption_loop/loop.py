@@ -15,7 +15,15 @@ from holokube.karpenter.disruption.methods import METHODS
 from holokube.karpenter.disruption.orchestration import stale_marks
 from holokube.karpenter.disruption.prospects import Outlook, Prospects
 from holokube.karpenter.disruption.simulating import Simulator
-from holokube.karpenter.disruption.types import VALIDATION_DELAY_S, Command, Interruptible, Method, is_balanced
+from holokube.karpenter.disruption.types import (
+    VALIDATION_DELAY_S,
+    Command,
+    DisruptionClass,
+    Interruptible,
+    Method,
+    Notice,
+    is_balanced,
+)
 from holokube.karpenter.disruption.validation import Rejection, validate
 from holokube.karpenter.disruption.view import DisruptionOptions, DisruptionView
 from holokube.karpenter.disruption_loop.marking import Marker
@@ -81,6 +89,8 @@ class DisruptionLoop:
         self._settled: Picture | None = None
         self._seen = state.version
         """What the last view shows."""
+        self._has_told_blocked: DisruptionView | None = None
+        """The last view of which was told why nodes are no candidates."""
         self._log = get_logger("holokube.karpenter.disruption")
         self._loop = Singleton(clock, self.name, self.reconcile)
 
@@ -145,13 +155,21 @@ class DisruptionLoop:
         self._timed_out = outcome.timed_out
         if outcome.timed_out:
             self._metrics.consolidation_timed_out(method.consolidation_type)
-        told = [*view.blocked_notices(method.disruption_class), *outcome.notices]
+        told = [*self._blocked_notices(view, method), *outcome.notices]
         if view.count(method):
             told += budget_notices(view.pools, view.budgets(method.reason), method.reason)
         tell(told, self._publisher)
         for pool, score in (outcome.command.scores if outcome.command is not None else {}).items():
             self._metrics.move_scored("approved", pool, "balanced", score.value)
         return outcome.command
+
+    def _blocked_notices(self, view: DisruptionView, method: Method) -> Sequence[Notice]:
+        """A word about nodes that are no candidates, once: what holds for all that pods can stop is told already."""
+        if self._has_told_blocked is view:
+            return ()
+        if method.disruption_class is DisruptionClass.GRACEFUL:
+            self._has_told_blocked = view
+        return view.blocked_notices(method.disruption_class)
 
     def _view(self) -> DisruptionView:
         """The cluster now. What a simulation needs besides is gathered when the first is asked for."""
@@ -178,7 +196,6 @@ class DisruptionLoop:
             find_outlook=lambda: self._outlook(simulator()),
             elapsed_s=lambda: self._clock.monotonic() - self._search_began_s,
         )
-
 
     def _outlook(self, simulator: Simulator) -> Outlook | None:
         if not isinstance(simulator, Simulation) or simulator.headroom is None:

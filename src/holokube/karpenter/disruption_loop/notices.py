@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,6 +11,7 @@ from holokube.karpenter.events import DEDUPE_S, UNCONSOLIDATABLE_DEDUPE_S, Publi
 from holokube.karpenter.scheduling.state_node import StateNode
 
 _POOL_DEDUPE_S: Final = 60.0
+_UNCONSOLIDATABLE: Final = NoticeKind.UNCONSOLIDATABLE.value
 
 
 def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
@@ -30,6 +32,8 @@ def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
 
 def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
     """Until when nobody has to be told again that a node cannot be consolidated."""
-    kind = NoticeKind.UNCONSOLIDATABLE.value
-    objects = [obj for obj in (node.node, node.node_claim) if obj is not None]
-    return min(publisher.quiet_until_s(kind, str(obj["metadata"].get("uid", ""))) for obj in objects)
+    until_s = math.inf
+    for obj in (node.node, node.node_claim):
+        if obj is not None:
+            until_s = min(until_s, publisher.quiet_until_s(_UNCONSOLIDATABLE, str(obj["metadata"].get("uid", ""))))
+    return until_s

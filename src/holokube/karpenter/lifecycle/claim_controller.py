@@ -24,6 +24,7 @@ from holokube.karpenter.lifecycle.launch import Ending, Launcher, LaunchResult
 from holokube.karpenter.lifecycle.liveness import Liveness, liveness
 from holokube.karpenter.lifecycle.pool_health import PoolHealthBook
 from holokube.karpenter.lifecycle.registration import register
+from holokube.karpenter.lifecycle.sources import basis_of
 from holokube.karpenter.metrics import INSUFFICIENT_CAPACITY, NODE_CLASS_NOT_READY, KarpenterMetrics
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, node_ids
 from holokube.karpenter.provider.protocol import CloudProvider
@@ -71,23 +72,51 @@ class ClaimController(ControllerComponent):
         self._claims = informers.indexed(NODE_CLAIMS, BY_PROVIDER_ID, claim_ids)
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._pods = informers.get(PODS)
+        self._at_rest: dict[str, tuple[object, ...]] = {}
+        """Claims that are up, with all that it took to see that nothing is left to be done."""
         self._log = get_logger("holokube.karpenter.lifecycle")
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS, limiter=ExponentialBackoff(*BACKOFF_S),
-            sources=[InformerSource(self._claims, enqueue_self), InformerSource(self._nodes, self._claims_of_node)],
+            sources=[
+                InformerSource(self._claims, enqueue_self, concerns=self._concerns),
+                InformerSource(self._nodes, self._claims_of_node),
+            ],
         )  # fmt: skip
+
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        return old is None or new is None or not self._rests(new)
+
+    def _rests(self, claim: JsonObject) -> bool:
+        """Whether another look at the claim would find nothing to do, whatever its Node is like."""
+        known = self._at_rest.get(claim["metadata"]["name"])
+        return known is not None and known == basis_of(claim)
+
+    def _has_come_to_rest(self, claim: JsonObject) -> bool:
+        """Whether the claim is up, and says so as it should: then none of the steps has anything to do."""
+        metadata = claim["metadata"]
+        if metadata.get("deletionTimestamp") or TERMINATION_FINALIZER not in (metadata.get("finalizers") or ()):
+            return False
+        if not CLAIM_CONDITIONS.are_observed(claim, LAUNCHED, REGISTERED, INITIALIZED):
+            return False
+        self._launcher.forget(metadata["uid"])
+        self._at_rest[metadata["name"]] = basis_of(claim)
+        return True
 
     def _claims_of_node(self, node: JsonObject) -> list[str]:
         return [
             claim["metadata"]["name"]
             for provider_id in node_ids(node)
             for claim in self._claims.lister.by_index(BY_PROVIDER_ID, provider_id)
+            if not self._rests(claim)
         ]
 
     async def reconcile(self, name: str) -> Result | None:
         """One look at one claim."""
         claim = self._claims.lister.get(name)
-        if claim is None or not is_managed(claim, self._provider):
+        if claim is None:
+            self._at_rest.pop(name, None)
+            return None
+        if not is_managed(claim, self._provider) or self._rests(claim) or self._has_come_to_rest(claim):
             return None
         if claim["metadata"].get("deletionTimestamp"):
             self._launcher.forget(claim["metadata"]["uid"])

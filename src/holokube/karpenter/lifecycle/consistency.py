@@ -14,6 +14,7 @@ from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.conditions import CLAIM_CONDITIONS
 from holokube.karpenter.events import Publisher
+from holokube.karpenter.lifecycle.sources import basis_of
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, node_ids, only
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
@@ -43,15 +44,26 @@ class Consistency(ControllerComponent):
         self._claims = informers.get(NODE_CLAIMS)
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._scanned_s: dict[str, float] = {}
+        self._in_order: dict[str, tuple[object, ...]] = {}
+        """Claims that were in order and said so, with all that this went by."""
         self._controller = Controller(
-            clock, self.name, self.reconcile, sources=[InformerSource(self._claims, enqueue_self)]
-        )
+            clock, self.name, self.reconcile,
+            sources=[InformerSource(self._claims, enqueue_self, concerns=self._concerns)],
+        )  # fmt: skip
+
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """A claim that was scanned has its next turn in the queue already."""
+        if old is None or new is None:
+            return True
+        scanned_s = self._scanned_s.get(new["metadata"]["name"])
+        return scanned_s is None or self._clock.time() - scanned_s >= SCAN_EVERY_S or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Scans one claim, if its turn has come."""
         stored = self._claims.lister.get(name)
         if stored is None:
             self._scanned_s.pop(name, None)
+            self._in_order.pop(name, None)
             return None
         claim, now_s = NodeClaim.of(stored), self._clock.time()
         if not claim.provider_id or not self._provider.supports(claim.node_class_ref):
@@ -63,6 +75,9 @@ class Consistency(ControllerComponent):
         node = only(self._nodes, claim.provider_id)
         if node is None:
             return Result(requeue_after_s=SCAN_EVERY_S)
+        basis = (*basis_of(stored), claim.status.get("capacity"), (node.get("status") or {}).get("capacity"))
+        if self._in_order.get(name) == basis:
+            return Result(requeue_after_s=SCAN_EVERY_S)
         issues = issues_of(claim, node)
         for issue in issues:
             self._publisher.warning(stored, events.FAILED_CONSISTENCY_CHECK, issue, claim.uid, issue)
@@ -71,6 +86,8 @@ class Consistency(ControllerComponent):
             changed = CLAIM_CONDITIONS.with_false(stored, CONSISTENT_STATE_FOUND, now_s, reason, message)
         else:
             changed = CLAIM_CONDITIONS.with_true(stored, CONSISTENT_STATE_FOUND, now_s)
+            if changed is stored:
+                self._in_order[name] = basis
         await patch_status(self._client, NODE_CLAIMS, stored, changed)
         return Result(requeue_after_s=SCAN_EVERY_S)
 

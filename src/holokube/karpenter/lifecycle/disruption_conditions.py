@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from holokube.base.clock import Clock
+from holokube.client.audience import LABELS
 from holokube.client.client import Client
 from holokube.karpenter.api.labels import DRIFTED, LAUNCHED
 from holokube.karpenter.api.node_claim import NodeClaim
@@ -18,11 +19,11 @@ from holokube.karpenter.lifecycle.drift import (
     LOOK_AGAIN_S,
     TYPE_CHECK_AGE_S,
     TYPE_CHECK_EVERY_S,
-    is_still_offered,
-    why_drifted,
+    Comparison,
 )
 from holokube.karpenter.lifecycle.sources import (
     BY_POOL,
+    basis_of,
     claims_of_class,
     claims_of_pool,
     is_other_pool,
@@ -39,29 +40,34 @@ from holokube.runtime.sources import InformerSource, enqueue_self
 WORKERS: Final = 16
 
 
-class _Settled(NamedTuple):
+class Settled(NamedTuple):
     """A claim whose conditions are as they should be, for as long as nothing but time passes."""
 
-    claim: JsonObject
+    claim: NodeClaim
     pool: NodePool
     quiet_since_s: float | None
     """When its pods last changed, if it is not consolidatable because of that."""
     type_check_s: float
 
-    def holds(self, claim: JsonObject, pool: NodePool, now_s: float) -> bool:
-        """Whether another look would find the same."""
-        if self.claim is not claim or self.pool is not pool or now_s >= self.type_check_s:
-            return False
-        return self.quiet_since_s is None or self._quiet_s(now_s) > 0
-
-    def _quiet_s(self, now_s: float) -> float:
-        assert self.quiet_since_s is not None
+    def wait_s(self, claim: NodeClaim, now_s: float) -> float | None:
+        """When to look again, if another look would find the same; None if it might find something else."""
+        if now_s >= self.type_check_s:
+            return None
+        quiet_since_s = self.quiet_since_s
+        if claim.object is not self.claim.object:
+            if basis_of(claim.object) != basis_of(self.claim.object):
+                return None
+            last_s = claim.last_pod_event_s
+            if last_s != self.claim.last_pod_event_s:
+                if quiet_since_s is None or last_s is None or last_s < quiet_since_s:
+                    return None
+                # Pods that change again and again only make the wait longer.
+                quiet_since_s = last_s
+        if quiet_since_s is None:
+            return LOOK_AGAIN_S
         assert self.pool.consolidate_after_s is not None
-        return self.quiet_since_s + self.pool.consolidate_after_s - now_s
-
-    def wait_s(self, now_s: float) -> float:
-        """When to look again."""
-        return LOOK_AGAIN_S if self.quiet_since_s is None else min(LOOK_AGAIN_S, self._quiet_s(now_s))
+        left_s = quiet_since_s + self.pool.consolidate_after_s - now_s
+        return min(LOOK_AGAIN_S, left_s) if left_s > 0 else None
 
 
 class DisruptionConditions(ControllerComponent):
@@ -73,40 +79,54 @@ class DisruptionConditions(ControllerComponent):
         self._clock = clock
         self._client = client
         self._provider = provider
-        self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim)
+        self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim, heeds=LABELS)
         self._pools = informers.get(NODE_POOLS)
         self._type_seen_s: dict[str, float] = {}
-        self._settled: dict[str, _Settled] = {}
+        self._comparisons: dict[str, Comparison] = {}
+        self._settled: dict[str, Settled] = {}
         self._pool_views: dict[str, NodePool] = {}
+        self._pool_objects: dict[str, JsonObject] = {}
+        """The latest objects for which these hold."""
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS,
             sources=[
-                InformerSource(self._claims, enqueue_self),
+                InformerSource(self._claims, enqueue_self, concerns=self._concerns),
                 InformerSource(self._pools, claims_of_pool(self._claims), predicates=[is_other_pool]),
                 InformerSource(informers.get(KWOK_NODE_CLASSES), claims_of_class(self._claims)),
             ],
         )  # fmt: skip
 
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """A claim that is settled is looked at when its time has come; that is in the queue, and not later than what
+        another look would ask for."""
+        settled = self._settled.get(new["metadata"]["name"]) if old is not None and new is not None else None
+        if settled is None or new is None:
+            return True
+        claim = NodeClaim.of(new)
+        if settled.wait_s(claim, self._clock.time()) is None or self._provider.why_drifted(claim):
+            return True
+        return self._is_due()
+
     async def reconcile(self, name: str) -> Result | None:
         """Brings the conditions of one claim up to date."""
         stored = self._claims.lister.get(name)
         if stored is None:
-            self._settled.pop(name, None)
+            self._forget(name)
             return None
+        wait_s = self._wait_s(name, stored)
+        if wait_s is not None:
+            return Result(requeue_after_s=wait_s)
         claim = NodeClaim.of(stored)
         pool_object = self._pools.lister.get(claim.pool_name)
         if claim.is_deleting or not self._provider.supports(claim.node_class_ref) or pool_object is None:
             self._type_seen_s.pop(claim.uid, None)
-            self._settled.pop(name, None)
+            self._forget(name)
             return None
         try:
             pool, now_s = self._pool(pool_object), self._clock.time()
         except ValueError:
             # Validation tells it in the pool's condition; until that is mended nothing follows from the pool.
             return None
-        settled = self._settled.get(name)
-        if settled is not None and settled.holds(stored, pool, now_s) and not self._provider.why_drifted(claim):
-            return Result(requeue_after_s=settled.wait_s(now_s))
         changed = self._drift(stored, pool, now_s)
         is_launched = CLAIM_CONDITIONS.is_true(stored, LAUNCHED)
         waits_s = [LOOK_AGAIN_S] if is_launched else []
@@ -117,18 +137,48 @@ class DisruptionConditions(ControllerComponent):
             waits_s += [] if step.look_again_s is None else [step.look_again_s]
             quiet = step.quiet_since_s
         if changed is stored and is_launched:
-            self._settled[name] = _Settled(stored, pool, quiet, self._type_check_s(claim))
+            self._settled[name] = Settled(claim, pool, quiet, self._type_check_s(claim))
         else:
             self._settled.pop(name, None)
         await patch_status(self._client, NODE_CLAIMS, stored, changed)
         return Result(requeue_after_s=min(waits_s)) if waits_s else None
 
+    def _wait_s(self, name: str, stored: JsonObject) -> float | None:
+        """When to look again at a claim of which another look now would find the same; None if it might not."""
+        settled = self._settled.get(name)
+        if settled is None:
+            return None
+        pool_object = self._pools.lister.get(settled.pool.name)
+        if pool_object is None or not self._is_read(settled.pool, pool_object):
+            return None
+        claim = settled.claim if settled.claim.object is stored else NodeClaim.of(stored)
+        wait_s = settled.wait_s(claim, self._clock.time())
+        return wait_s if wait_s is not None and not self._provider.why_drifted(claim) else None
+
+    def _forget(self, name: str) -> None:
+        self._settled.pop(name, None)
+        self._comparisons.pop(name, None)
+
     def _pool(self, obj: JsonObject) -> NodePool:
         """The pool as it is; what was read of one with the same spec and annotations holds."""
-        known = self._pool_views.get(obj["metadata"]["name"])
-        if known is None or not _asks_the_same(known.object, obj):
-            known = self._pool_views[obj["metadata"]["name"]] = NodePool.of(obj)
+        name = obj["metadata"]["name"]
+        known = self._pool_views.get(name)
+        if known is None or not self._is_read(known, obj):
+            known = self._pool_views[name] = NodePool.of(obj)
+            self._pool_objects[name] = obj
         return known
+
+    def _is_read(self, known: NodePool, obj: JsonObject) -> bool:
+        """Whether a pool asks for the same as when this was read of it, which is what is still gone by."""
+        name = obj["metadata"]["name"]
+        if self._pool_views.get(name) is not known:
+            return False
+        if self._pool_objects[name] is obj:
+            return True
+        if not _asks_the_same(known.object, obj):
+            return False
+        self._pool_objects[name] = obj
+        return True
 
     def _type_check_s(self, claim: NodeClaim) -> float:
         """Before when the claim is not looked up in the catalogue."""
@@ -143,21 +193,21 @@ class DisruptionConditions(ControllerComponent):
         return CLAIM_CONDITIONS.with_true(claim, DRIFTED, now_s, reason=reason, message=reason)
 
     def _why_drifted(self, claim: NodeClaim, pool: NodePool, now_s: float) -> str:
-        reason = why_drifted(claim, pool)
-        if reason:
-            return reason
+        comparison = self._comparisons.get(claim.name)
+        if comparison is None or not comparison.holds(claim, pool):
+            comparison = self._comparisons[claim.name] = Comparison(claim, pool)
+        if comparison.reason:
+            return comparison.reason
         seen_s = self._type_seen_s.get(claim.uid)
         is_due = seen_s is None or now_s - seen_s >= TYPE_CHECK_EVERY_S
         if is_due and now_s - claim.created_s > TYPE_CHECK_AGE_S:
-            if not is_still_offered(claim, self._provider.instance_types(pool), self._provider.well_known):
+            if not comparison.is_still_offered(self._provider.instance_types(pool), self._provider.well_known):
                 return INSTANCE_TYPE_NOT_FOUND
             self._type_seen_s[claim.uid] = now_s
         return self._provider.why_drifted(claim)
 
 
 def _asks_the_same(known: JsonObject, pool: JsonObject) -> bool:
-    if known is pool:
-        return True
     return known.get("spec") == pool.get("spec") and all(
         known["metadata"].get(field) == pool["metadata"].get(field) for field in ("uid", "annotations")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holokube.karpenter.api.labels import (
@@ -27,6 +27,29 @@ TYPE_CHECK_AGE_S: Final = 3600.0
 """Claims younger than this are not looked up in the catalogue."""
 TYPE_CHECK_EVERY_S: Final = 1800.0
 """A claim that was found there is not looked up again for so long."""
+
+
+class Comparison:
+    """A claim held against its pool and against the catalogue; holds for as long as all of them are the same."""
+
+    def __init__(self, claim: NodeClaim, pool: NodePool) -> None:
+        self._claim = claim
+        self._pool = pool
+        self.reason = why_drifted(claim, pool)
+        """Why the claim is not what the pool asks for; empty if it is."""
+        self._offered: tuple[Sequence[InstanceType], frozenset[str], bool] | None = None
+
+    def holds(self, claim: NodeClaim, pool: NodePool) -> bool:
+        """Whether it is true of these too."""
+        known = self._claim
+        return pool is self._pool and (claim.labels, claim.annotations) == (known.labels, known.annotations)
+
+    def is_still_offered(self, types: Sequence[InstanceType], well_known: frozenset[str]) -> bool:
+        """See ``is_still_offered``."""
+        known = self._offered
+        if known is None or known[0] is not types or known[1] is not well_known:
+            known = self._offered = types, well_known, is_still_offered(self._claim, types, well_known)
+        return known[2]
 
 
 def why_drifted(claim: NodeClaim, pool: NodePool) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.log import get_logger
+from holokube.client.audience import DELETION, SPEC
 from holokube.client.client import Client
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.resources import NODE_CLAIMS
@@ -45,8 +46,9 @@ class Expiration(ControllerComponent):
         self._claims = informers.get(NODE_CLAIMS)
         self._log = get_logger("holokube.karpenter.expiration")
         self._controller = Controller(
-            clock, self.name, self.reconcile, workers=WORKERS, sources=[InformerSource(self._claims, enqueue_self)]
-        )
+            clock, self.name, self.reconcile, workers=WORKERS,
+            sources=[InformerSource(self._claims, enqueue_self, heeds=SPEC | DELETION)],
+        )  # fmt: skip
 
     async def reconcile(self, name: str) -> Result | None:
         """Deletes the claim when its time has come, or looks again then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holokube.base.clock import Clock
+from holokube.client.audience import LABELS, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, Resource
 from holokube.karpenter.api.node_claim import NodeClaim
@@ -30,7 +31,10 @@ class Hydration(ControllerComponent):
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._controller = Controller(
             clock, self.name, self.reconcile,
-            sources=[InformerSource(self._claims, enqueue_self), InformerSource(self._nodes, self._claims_of)],
+            sources=[
+                InformerSource(self._claims, enqueue_self, concerns=_is_other_claim),
+                InformerSource(self._nodes, self._claims_of, heeds=SPEC | LABELS),
+            ],
         )  # fmt: skip
 
     def _claims_of(self, node: JsonObject) -> list[str]:
@@ -60,3 +64,14 @@ class Hydration(ControllerComponent):
         if labels.get(ref.label) != ref.name:
             made = {**obj, "metadata": {**metadata, "labels": {**labels, ref.label: ref.name}}}
             await patch_object(self._client, resource, obj, made)
+
+
+def _is_other_claim(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Whether a claim has got another class, label or instance: nothing else is looked at."""
+    if old is None or new is None:
+        return True
+    return (
+        old.get("spec") != new.get("spec")
+        or old["metadata"].get("labels") != new["metadata"].get("labels")
+        or NodeClaim.of(old).provider_id != NodeClaim.of(new).provider_id
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.client.audience import DELETION, PHASE, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
 from holokube.karpenter.api.node_claim import NodeClaim
@@ -23,6 +24,8 @@ from holokube.runtime.sources import Change, InformerSource
 
 WORKERS: Final = 8
 DEDUPE_S: Final = 10.0
+SURELY_NOTED_S: Final = 5.0
+"""So soon after a note nothing is even queued: whatever time the queue takes, nothing would come of it."""
 
 
 class PodEvents(ControllerComponent):
@@ -38,13 +41,27 @@ class PodEvents(ControllerComponent):
         self._claims = informers.indexed(NODE_CLAIMS, BY_PROVIDER_ID, claim_ids)
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS,
-            sources=[InformerSource(informers.get(PODS), node_of, predicates=[matters])],
+            sources=[
+                InformerSource(
+                    informers.get(PODS), node_of, predicates=[matters, self._is_news],
+                    heeds=SPEC | PHASE | DELETION,
+                )
+            ],
         )  # fmt: skip
+
+    def _claim_of(self, node_name: str) -> JsonObject | None:
+        node = self._nodes.lister.get(node_name)
+        return only(self._claims, (node.get("spec") or {}).get("providerID") or "") if node is not None else None
+
+    def _is_news(self, change: Change) -> bool:
+        """Whether a look would find anything to note: pods come and go by the dozen, and one note does for all."""
+        stored = self._claim_of(node_of(change.object)[0])
+        last_s = NodeClaim.of(stored).last_pod_event_s if stored is not None else None
+        return last_s is None or self._clock.time() - last_s >= SURELY_NOTED_S
 
     async def reconcile(self, node_name: str) -> Result | None:
         """Something happened to a pod of this node."""
-        node = self._nodes.lister.get(node_name)
-        stored = only(self._claims, (node.get("spec") or {}).get("providerID") or "") if node is not None else None
+        stored = self._claim_of(node_name)
         if stored is None:
             return None
         claim, now_s = NodeClaim.of(stored), self._clock.time()

@@ -38,6 +38,8 @@ class PoolCounter(ControllerComponent):
         self._provider = provider
         self._state = state
         self._pools = informers.get(NODE_POOLS)
+        self._told: dict[str, tuple[JsonObject, int]] = {}
+        """Pools that told the truth, each as it was then, with the version of what was counted."""
         self._controller = Controller(
             clock, self.name, self.reconcile, sources=[InformerSource(self._pools, enqueue_self, predicates=[_is_new])]
         )
@@ -45,12 +47,19 @@ class PoolCounter(ControllerComponent):
     async def reconcile(self, name: str) -> Result | None:
         """Counts one pool."""
         pool = self._pools.lister.get(name)
-        if pool is None or not self._provider.supports(NodeClassRef.from_json(class_ref_of_pool(pool))):
+        if pool is None:
+            self._told.pop(name, None)
+            return None
+        if not self._provider.supports(NodeClassRef.from_json(class_ref_of_pool(pool))):
             return None
         # What is missing right after a start must not be taken for zero.
         if not self._state.is_synced():
             return Result(requeue_after_s=UNSYNCED_S)
-        await patch_status(self._client, NODE_POOLS, pool, counted(pool, self._state.usage_of(name)))
+        usage, version = self._state.usage_of(name), self._state.usage_version
+        told = self._told.get(name)
+        if told is None or told[0] is not pool or told[1] != version:
+            await patch_status(self._client, NODE_POOLS, pool, counted(pool, usage))
+            self._told[name] = pool, version
         return Result(requeue_after_s=PERIOD_S)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holokube.base.clock import Clock
+from holokube.client.audience import LABELS
 from holokube.client.client import Client
 from holokube.karpenter.api.labels import DRIFTED, NODEPOOL_HASH, NODEPOOL_HASH_VERSION
 from holokube.karpenter.api.node_claim import NodeClaim, NodeClassRef
@@ -29,7 +30,7 @@ class PoolHashKeeper(ControllerComponent):
         self._client = client
         self._provider = provider
         self._pools = informers.get(NODE_POOLS)
-        self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim)
+        self._claims = informers.indexed(NODE_CLAIMS, BY_POOL, pools_of_claim, heeds=LABELS)
         self._controller = Controller(
             clock, self.name, self.reconcile, sources=[InformerSource(self._pools, enqueue_self)]
         )

@@ -39,6 +39,19 @@ def is_other_pool(change: Change) -> bool:
     )
 
 
+def basis_of(claim: JsonObject) -> tuple[object, ...]:
+    """What the conditions of a claim are made from, apart from its node, its pods and the time.
+
+    In process what a write leaves alone is the very same object, so that two of these are compared quickly.
+    """
+    metadata = claim["metadata"].get
+    return (
+        metadata("uid"), metadata("creationTimestamp"), metadata("deletionTimestamp"), metadata("generation"),
+        metadata("labels"), metadata("annotations"), metadata("finalizers"), claim.get("spec"),
+        (claim.get("status") or {}).get("conditions"),
+    )  # fmt: skip
+
+
 def claims_of_class(claims: Informer) -> Names:
     """From a node class to the claims that refer to it."""
 

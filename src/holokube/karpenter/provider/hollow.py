@@ -158,11 +158,12 @@ class HollowProvider:
     async def instances(self) -> list[Instance]:
         before, found = self._instances, dict[str, tuple[JsonObject, Instance]]()
         for node in self._nodes.lister.list():
-            provider_id = str((node.get("spec") or {}).get("providerID") or "")
-            if provider_id.startswith(PROVIDER_PREFIX):
-                name = node["metadata"]["name"]
-                known = before.get(name)
-                found[name] = known if known is not None and known[0] is node else (node, instance_of_node(node))
+            name = node["metadata"]["name"]
+            known = before.get(name)
+            if known is not None and known[0] is node:
+                found[name] = known
+            elif str((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER_PREFIX):
+                found[name] = node, instance_of_node(node)
         self._instances = found
         return [instance for _, instance in found.values()]
 

@@ -54,10 +54,18 @@ class Machines(ControllerComponent):
         self._launched_s: dict[str, float] = {}
         self._log = get_logger("holokube.karpenter.machines")
         sources = [
-            InformerSource(self._claims, enqueue_self),
-            InformerSource(self._nodes, claim_of_machine),
+            InformerSource(self._claims, enqueue_self, concerns=self._concerns),
+            InformerSource(self._nodes, self._unsettled_claims),
         ]
         self._controller = Controller(clock, self.name, self.reconcile, sources=sources, workers=WORKERS)
+
+    def _unsettled_claims(self, node: JsonObject) -> list[str]:
+        """The claim of a Node, unless it is one for which nothing is done, whatever becomes of the Node."""
+        due = self._is_due()
+        return [name for name in claim_of_machine(node) if due or not is_settled(self._claims.lister.get(name))]
+
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        return new is None or not is_settled(old) or not is_settled(new) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Brings the machine of one claim in order."""
@@ -66,7 +74,7 @@ class Machines(ControllerComponent):
             await self._clear_away(name)
             return None
         claim = NodeClaim.of(found)
-        if claim.is_deleting or claim.is_registered or not claim.provider_id.startswith(PROVIDER_PREFIX):
+        if is_settled(found) or not claim.provider_id.startswith(PROVIDER_PREFIX):
             self._launched_s.pop(claim.uid, None)
             return None
         return await self._bring(claim)
@@ -128,3 +136,11 @@ def claim_of_machine(node: JsonObject) -> Iterable[str]:
     if provider_id.startswith(PROVIDER_PREFIX) and labels.get(NODEPOOL_LABEL) and labels.get(HOSTNAME_LABEL):
         return (str(labels[HOSTNAME_LABEL]),)
     return ()
+
+
+def is_settled(claim: JsonObject | None) -> bool:
+    """Whether a claim has its machine, or needs none any more."""
+    if claim is None:
+        return False
+    view = NodeClaim.of(claim)
+    return view.is_deleting or view.is_registered

@@ -18,33 +18,79 @@ class Batcher:
         self._idle_s = idle_s
         self._max_s = max_s
         self._elements: set[str] = set()
-        self._triggered = asyncio.Event()
+        self._is_triggered = False
+        self._sleep: asyncio.Future[None] | None = None
+        self._is_over = False
 
     def trigger(self, element: str) -> None:
         """Begins a window or makes it longer; an element that is in it already does neither."""
         if element not in self._elements:
             self._elements.add(element)
-            self._triggered.set()
+            self._is_triggered = True
+            self.wake()
 
-    async def wait(self) -> bool:
-        """Waits for a window and its end; False when nothing came for a second."""
+    def wake(self) -> None:
+        """Who waits for the first element without a limit looks whether he still wants to."""
+        if self._sleep is not None and not self._sleep.done():
+            self._sleep.set_result(None)
+
+    async def wait(self, *, again_after_s: float | None = None) -> bool:
+        """Waits for a window and its end; False when nothing came for a second.
+
+        Who would only wait again, ``again_after_s`` later, says so: he is kept until something comes, or he is woken,
+        and then everything is as if he had been asking all the time.
+        """
         try:
-            if not await self._next(FIRST_WAIT_S):
+            until_s = self._clock.monotonic() + FIRST_WAIT_S
+            if again_after_s is not None:
+                until_s = await self._idle(until_s, again_after_s)
+            if not await self._next(until_s):
                 return False
             ends_s = self._clock.monotonic() + self._max_s
             while True:
-                left_s = ends_s - self._clock.monotonic()
-                if left_s <= 0 or not await self._next(min(self._idle_s, left_s)):
+                now_s = self._clock.monotonic()
+                left_s = ends_s - now_s
+                if left_s <= 0 or not await self._next(now_s + min(self._idle_s, left_s)):
                     return True
         finally:
             self._elements.clear()
 
-    async def _next(self, within_s: float) -> bool:
+    async def _idle(self, until_s: float, pause_s: float) -> float:
+        """Waits for something; until when the wait would last that would be under way then."""
+        if not self._is_triggered:
+            await self._doze(None)
+        now_s = self._clock.monotonic()
+        while until_s + pause_s <= now_s:
+            until_s = until_s + pause_s + FIRST_WAIT_S
+        if until_s <= now_s:
+            # It came between two waits, and the second would have found it.
+            while not await self._doze(until_s + pause_s):
+                pass
+            until_s = until_s + pause_s + FIRST_WAIT_S
+        return until_s
+
+    async def _next(self, until_s: float) -> bool:
         """Whether something new came in time."""
-        try:
-            async with asyncio.timeout(within_s):
-                await self._triggered.wait()
-        except TimeoutError:
-            return False
-        self._triggered.clear()
+        while not self._is_triggered:
+            if await self._doze(until_s):
+                return False
+        self._is_triggered = False
         return True
+
+    async def _doze(self, until_s: float | None) -> bool:
+        """Waits until woken; whether the time is over, even if something came at the same moment."""
+        # A future and a timer: a time-out by cancellation costs several times as much.
+        loop = asyncio.get_running_loop()
+        self._sleep, self._is_over = loop.create_future(), False
+        timer = loop.call_at(until_s, self._end) if until_s is not None else None
+        try:
+            await self._sleep
+        finally:
+            self._sleep = None
+            if timer is not None:
+                timer.cancel()
+        return self._is_over
+
+    def _end(self) -> None:
+        self._is_over = True
+        self.wake()

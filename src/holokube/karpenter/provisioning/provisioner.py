@@ -19,7 +19,7 @@ from holokube.karpenter.scheduling.results import Results
 from holokube.karpenter.state.cluster import ClusterState
 from holokube.kube.types import JsonObject
 from holokube.runtime.result import Result
-from holokube.runtime.singleton import REQUEUE_IMMEDIATELY, Singleton
+from holokube.runtime.singleton import IMMEDIATE_DELAY_S, REQUEUE_IMMEDIATELY, Singleton
 from holokube.runtime.stop import StopSignal
 
 Solve = Callable[[Problem], Awaitable[Results]]
@@ -57,12 +57,19 @@ class Provisioner:
 
     async def run(self, stop: StopSignal) -> None:
         self._waits_for_sync = False
-        await self._loop.run(stop)
+        stop.add_callback(self._batcher.wake)
+        try:
+            await self._loop.run(stop)
+        finally:
+            stop.remove_callback(self._batcher.wake)
 
     async def reconcile(self) -> Result:
         """One batch."""
-        if not self._waits_for_sync and not await self._batcher.wait():
-            return REQUEUE_IMMEDIATELY
+        if not self._waits_for_sync:
+            # After a failure the next round without one counts, even if nothing comes in it.
+            again_after_s = IMMEDIATE_DELAY_S if not self._loop.failures else None
+            if not await self._batcher.wait(again_after_s=again_after_s):
+                return REQUEUE_IMMEDIATELY
         self._waits_for_sync = not self._state.is_synced()
         if self._waits_for_sync:
             return Result(requeue_after_s=UNSYNCED_S)

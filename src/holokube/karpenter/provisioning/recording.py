@@ -23,18 +23,16 @@ def record(results: Results, state: ClusterState, publisher: Publisher) -> None:
     for error in results.failed.values():
         if not error.is_reserved:
             tell_failure(publisher, error.pod, error.reason)
-    by_name = {node.name: node for node in state.nodes()} if results.existing else {}
-    for name, pods in results.existing.items():
-        node = by_name.get(name)
-        if node is None or not pods:
+    found = [(state.node_named(name), pods) for name, pods in results.existing.items() if pods]
+    for node, pods in found:
+        if node is None:
             continue
         state.nominate(node.provider_id or node.name)
         parts = [f"nodeclaim/{node.claim_name}"] if node.claim_name else []
         parts += [f"node/{node.node_name}"] if node.node_name else []
+        message = f"Pod should schedule on: {', '.join(parts)}"
         for pod in pods:
-            publisher.normal(
-                pod, events.NOMINATED, f"Pod should schedule on: {', '.join(parts)}", budget=NOMINATIONS
-            )
+            publisher.normal(pod, events.NOMINATED, message, budget=NOMINATIONS)
 
 
 def tell_pools_without_types(problem: Problem, publisher: Publisher) -> None:

@@ -35,22 +35,28 @@ class Selection:
     ignored: list[Ignored]
 
 
+_Found = tuple[JsonObject, bool, Ignored | None]
+"""A pod, whether it waits, and why it is left out."""
+
+
 class Selector:
     """Sorts the pods of a cluster, and remembers what it found about those that are still the same."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[JsonObject, bool, Ignored | None]] = {}
+        self._known: dict[int, _Found] = {}
 
     def select(self, pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
         """Those that something is provided for, and those that are left out."""
-        selection, before, known = Selection([], []), self._known, dict[int, tuple[JsonObject, bool, Ignored | None]]()
+        selection, before, known = Selection([], []), self._known, dict[int, _Found]()
         for pod in pods:
             found = before.get(id(pod))
             if found is None:
                 is_waiting = is_provisionable(pod)
                 found = pod, is_waiting, why_ignored(pod, volumes, well_known) if is_waiting else None
-            if not found[1] or is_plain(pod):
                 # Volumes may change under a pod that is the same. The pod is kept, so that no other has its identity.
+                if not is_waiting or is_plain(pod):
+                    known[id(pod)] = found
+            else:
                 known[id(pod)] = found
             if not found[1]:
                 continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.client.cache import object_key
 from holokube.client.resources import NODES, PODS
 from holokube.karpenter.api.labels import DISRUPTED_TAINT
 from holokube.karpenter.component import ControllerComponent
@@ -12,17 +14,24 @@ from holokube.karpenter.disruption.pods import is_provisionable
 from holokube.karpenter.provisioning.batcher import Batcher
 from holokube.karpenter.state.pod_times import PodTimes
 from holokube.kube.taints import taints_of
+from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.stop import StopSignal
 
+_CHANGED: Final = "changed"
 LOOK_AGAIN_S: Final = 10.0
 """A pod may not end up where a solve saw it: it counts anew until it is bound."""
 
 
 class PodTrigger(ControllerComponent):
-    """A component: pods that wait for a node."""
+    """A component: pods that wait for a node.
+
+    A pod is looked at when it changes, and again every ten seconds. Pods wait by the hundred and most began to at the
+    same moment: those whose next look is due together are one item of the queue, a party.
+    """
 
     name = "provisioner.trigger.pod"
 
@@ -31,18 +40,74 @@ class PodTrigger(ControllerComponent):
         self._pods = informers.get(PODS)
         self._batcher = batcher
         self._pod_times = pod_times
+        self._changed: dict[str, None] = {}
+        self._parties: dict[str, dict[str, JsonObject]] = {}
+        """By name of a party: its pods by key, as they were at their last look."""
+        self._waiting: set[str] = set()
+        """The pods in all of them."""
+        self._party_names = (f"party-{number}" for number in count())
         self._controller = Controller(
-            clock, self.name, self.reconcile, sources=[InformerSource(self._pods, enqueue_self)]
-        )
+            clock, self.name, self.reconcile,
+            sources=[InformerSource(self._pods, self._note, concerns=self._concerns)],
+        )  # fmt: skip
 
-    async def reconcile(self, key: str) -> Result | None:
-        """Triggers while the pod waits."""
-        pod = self._pods.lister.by_key(key)
-        if pod is None or not is_provisionable(pod):
+    async def run(self, stop: StopSignal) -> None:
+        # A queue of an earlier run is gone, and with it when to look again; all pods are told of anew.
+        self._parties.clear()
+        self._waiting.clear()
+        await super().run(stop)
+
+    def _concerns(self, _old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Of a pod's many changes, those to a pod that waits; once it does not, its next look comes by itself."""
+        if new is not None and not (new.get("spec") or {}).get("nodeName") and is_provisionable(new):
+            return True
+        return self._is_due()
+
+    def _note(self, pod: JsonObject) -> tuple[str, ...]:
+        self._changed[object_key(pod)] = None
+        return (_CHANGED,)
+
+    async def reconcile(self, item: str) -> Result | None:
+        """Triggers for the pods that wait: those that have changed, or those of a party."""
+        if item == _CHANGED:
+            self._look_at_changed()
             return None
+        return Result(requeue_after_s=LOOK_AGAIN_S) if self._look_at_party(item) else None
+
+    def _look_at_changed(self) -> None:
+        changed, self._changed = self._changed, {}
+        party: dict[str, JsonObject] = {}
+        now_s = self._clock.time()
+        for key in changed:
+            pod = self._pods.lister.by_key(key)
+            if pod is not None and is_provisionable(pod):
+                self._trigger(key, pod, now_s)
+                if key not in self._waiting:
+                    party[key] = pod
+        if party:
+            name = next(self._party_names)
+            self._parties[name] = party
+            self._waiting.update(party)
+            self._controller.queue.add_after(name, LOOK_AGAIN_S)
+
+    def _look_at_party(self, name: str) -> bool:
+        """Whether some of its pods still wait."""
+        now_s, party = self._clock.time(), self._parties.pop(name, {})
+        left: dict[str, JsonObject] = {}
+        for key, before in party.items():
+            pod = self._pods.lister.by_key(key)
+            if pod is not None and (pod is before or is_provisionable(pod)):
+                self._trigger(key, pod, now_s)
+                left[key] = pod
+            else:
+                self._waiting.discard(key)
+        if left:
+            self._parties[name] = left
+        return bool(left)
+
+    def _trigger(self, key: str, pod: JsonObject, now_s: float) -> None:
         self._batcher.trigger(pod["metadata"]["uid"])
-        self._pod_times.seen(key, self._clock.time())
-        return Result(requeue_after_s=LOOK_AGAIN_S)
+        self._pod_times.seen(key, now_s)
 
 
 class NodeTrigger(ControllerComponent):
@@ -54,13 +119,24 @@ class NodeTrigger(ControllerComponent):
         self._nodes = informers.get(NODES)
         self._batcher = batcher
         self._controller = Controller(
-            clock, self.name, self.reconcile, sources=[InformerSource(self._nodes, enqueue_self)]
-        )
+            clock, self.name, self.reconcile,
+            sources=[InformerSource(self._nodes, enqueue_self, concerns=self._concerns)],
+        )  # fmt: skip
+
+    def _concerns(self, _old: JsonObject | None, new: JsonObject | None) -> bool:
+        return _is_emptied(new) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Triggers while the node carries the taint."""
         node = self._nodes.lister.get(name)
-        if node is None or not any(taint.is_same(DISRUPTED_TAINT) for taint in taints_of(node)):
+        if node is None or not _is_emptied(node):
             return None
         self._batcher.trigger(node["metadata"]["uid"])
         return Result(requeue_after_s=LOOK_AGAIN_S)
+
+
+def _is_emptied(node: JsonObject | None) -> bool:
+    """Whether the node carries the taint."""
+    if node is None or not (node.get("spec") or {}).get("taints"):
+        return False
+    return any(taint.is_same(DISRUPTED_TAINT) for taint in taints_of(node))

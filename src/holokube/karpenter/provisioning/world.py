@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holokube.base.clock import Clock
+from holokube.client.audience import OWNERS
 from holokube.client.cache import object_key
 from holokube.client.informer import Informer
 from holokube.client.resources import (
@@ -79,7 +80,7 @@ class World:
         self._clock = clock
         self._provider = provider
         self._settings = settings
-        self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of)
+        self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of, heeds=OWNERS)
         self._pools = informers.get(NODE_POOLS)
         resources: list[Resource] = [*_NEEDED]
         if settings.default_spread_constraints:
@@ -101,7 +102,8 @@ class World:
         storage = self._storage()
         selection = self._selector.select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
         pdbs = self.pdbs()
-        moving = tuple(moving_pods(nodes, EvictionLimits(pdbs), now_s))
+        leaving = state.leaving_nodes
+        moving = tuple(moving_pods(leaving, EvictionLimits(pdbs), now_s))
         pools = self.pools()
         types = self.types(pools)
         usable = [pool for pool in pools.values() if pool.is_ready and not pool.is_static and not pool.is_deleting]
@@ -125,6 +127,7 @@ class World:
             options=options,
             now_s=now_s,
             well_known=self._provider.well_known,
+            known_leaving=(nodes, leaving),
             standing=self._standing,
         )
         return Scene(now_s, nodes, selection, moving, pdbs, pools, types, problem)

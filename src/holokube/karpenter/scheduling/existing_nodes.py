@@ -103,17 +103,21 @@ class NodeTable:
         settled = [settling(node, pools.get(node.pool_name)) for node in self.nodes]
         self._settling = np.array(settled, dtype=np.float64).reshape(len(settled), 2)
         """By row: when it changed, and for how long it settles."""
-        self._forget()
+        self._forget_kinds()
+        self._forget_pods()
         self._columns: Mapping[str, int] = {}
         self.room: IntArray
 
-    def _forget(self) -> None:
-        """What is worked out when it is asked for."""
+    def _forget_kinds(self) -> None:
+        """What is worked out of labels and taints when it is asked for."""
         self._suitable: dict[PodForm, BoolArray] = {}
         self._tolerated_rows: dict[tuple[Toleration, ...], BoolArray] = {}
         self._served_rows: dict[Requirements, BoolArray] = {}
-        self._settled: tuple[float, BoolArray] | None = None
         self._hosts: tuple[dict[str, int], RowArray] | None = None
+
+    def _forget_pods(self) -> None:
+        """What is worked out of claims and pods when it is asked for."""
+        self._settled: tuple[float, BoolArray] | None = None
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._volumes: dict[int, tuple[Volumes, Mapping[str, int]]] = {}
 
@@ -165,11 +169,31 @@ class NodeTable:
                 replaced.append((row, node))
         self.nodes, self.states, self.taints = [*self.nodes], [*self.states], [*self.taints]
         self.room, self._settling, self._kinds = self.room.copy(), self._settling.copy(), self._kinds.copy()
-        self._forget()
+        self._forget_pods()
+        have_same_kinds = not leaving and not added
         for row, node in replaced:
-            self._put(row, node)
+            have_same_kinds = self._replace(row, node) and have_same_kinds
         if leaving or added:
             self._reorder(leaving, added)
+        if not have_same_kinds:
+            self._forget_kinds()
+
+    def _replace(self, row: int, node: StateNode) -> bool:
+        """The same node at a later moment: what it has in common with the one before need not be worked out.
+
+        Whether its labels and taints are the same.
+        """
+        before = self.nodes[row]
+        has_same_kind = node.label_requirements is before.label_requirements and node.taints == before.taints
+        if not has_same_kind or node.allocatable is not before.allocatable:
+            self._put(row, node)
+            return has_same_kind
+        self.nodes[row] = node
+        if node.node_claim is not before.node_claim:
+            self._settling[row] = settling(node, self._pools.get(node.pool_name))
+        if node.pods is not before.pods:
+            self.room[:, row] = self._room_of(row)
+        return True
 
     def _put(self, row: int, node: StateNode) -> None:
         self.nodes[row] = node
@@ -335,7 +359,7 @@ class NodesInRun:
             return None
         is_static = not topology.domain_groups and not topology.host_groups
         is_picky = self._is_picky(form, topology)
-        is_steady = is_static and not is_picky and not self._states
+        is_steady = self._is_steady(form, topology)
         if is_steady:
             # Room only becomes less, so that no node before the one that was found last has a place again.
             last = self._last_found.get((form, is_moving))
@@ -362,6 +386,24 @@ class NodesInRun:
             if state is not None:
                 return row, state
         return None
+
+    def _is_steady(self, form: PodForm, topology: FormTopology) -> bool:
+        """Whether the room of nodes alone decides which of them is the first that has a place."""
+        return not (topology.domain_groups or topology.host_groups or self._states or self._is_picky(form, topology))
+
+    def room_for_alike(self, form: PodForm, topology: FormTopology, *, is_moving: bool) -> tuple[int, int]:
+        """The row that was found for a form last, and how many more pods would be placed there one by one."""
+        row = self._last_found.get((form, is_moving), -1)
+        if row < 0 or not self._is_steady(form, topology):
+            return row, 0
+        room = self._room[:, row].tolist()
+        wanted = [(left, milli) for left, milli in zip(room, form.vector.tolist(), strict=True) if milli]
+        return row, max(min(left // milli for left, milli in wanted), 0) if wanted and min(room) >= 0 else 0
+
+    def place_alike(self, row: int, form: PodForm, pods: Sequence[JsonObject]) -> None:
+        """Put pods on the node for which :meth:`room_for_alike` was told; their state is what it was."""
+        self._room[:, row] -= form.vector * len(pods)
+        self.pods.setdefault(row, []).extend(pods)
 
     @staticmethod
     def _is_picky(form: PodForm, topology: FormTopology) -> bool:

@@ -162,12 +162,13 @@ class Headroom:
                 return None
         return counting.result()
 
-    def stranded(self, foresight: Foresight, pods: Sequence[JsonObject]) -> list[tuple[StateNode, JsonObject]]:
+    def stranded(
+        self, foresight: Foresight, pods: Iterable[tuple[Kind, JsonObject]]
+    ) -> list[tuple[StateNode, JsonObject]]:
         """The pods of nodes that go that would be on nodes which have not come up, as a simulation lists them."""
-        form_of = self._ground.forms.form_of
         of_kind: dict[Kind, list[tuple[_Age, JsonObject]]] = {}
-        for pod in pods:
-            of_kind.setdefault(self._kind(form_of(pod), pod), []).append((_age(pod), pod))
+        for kind, pod in pods:
+            of_kind.setdefault(kind, []).append((_age(pod), pod))
         for aged in of_kind.values():
             aged.sort(key=lambda one: one[0])
         found: list[tuple[int, JsonObject]] = []

@@ -7,12 +7,13 @@ then holds for every pod that has it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
+from holokube.karpenter.scheduling.census import uid_of
 from holokube.karpenter.scheduling.host_ports import HostPort, host_ports_of
 from holokube.karpenter.scheduling.pod_facts import claim_keys
 from holokube.karpenter.scheduling.pod_requests import requests_of
@@ -87,6 +88,18 @@ class PodForm:
         return self.requests.get("cpu", 0), self.requests.get("memory", 0)
 
 
+class QueuedPod(NamedTuple):
+    """A pod that waits for a place."""
+
+    pod: JsonObject
+    form: PodForm
+    uid: str
+    rank: tuple[int, int, str, str]
+    """Its place in the queue: most cpu first, then most memory, then the oldest, then by uid."""
+    is_moving: bool = False
+    """Whether consolidation moves it: it is neither pending nor on a node that is going anyway."""
+
+
 class FormBook:
     """All forms of a problem."""
 
@@ -105,7 +118,7 @@ class FormBook:
         self._with_wishes = with_wishes
         self._tolerate_preferences = tolerate_preferences
         self._known: dict[bytes, PodForm] = {}
-        self._by_identity: dict[int, tuple[JsonObject, PodForm]] = {}
+        self._by_identity: dict[int, QueuedPod] = {}
         self.forms: list[PodForm] = []
 
     def forget_pods(self, needed: int) -> None:
@@ -115,13 +128,18 @@ class FormBook:
 
     def form_of(self, pod: JsonObject) -> PodForm:
         """The form of a pod with all its wishes. LookupError if its volumes are not known."""
-        seen = self._by_identity.get(id(pod))
-        if seen is not None:
-            return seen[1]
-        form = self.form_like(pod)
-        # The pod is kept beside its form, so that no other object can get its identity.
-        self._by_identity[id(pod)] = pod, form
-        return form
+        return self.queued(pod).form
+
+    def queued(self, pod: JsonObject) -> QueuedPod:
+        """A pod with its form, as it would be queued if nobody moves it. LookupError as above."""
+        found = self._by_identity.get(id(pod))
+        if found is None:
+            form, uid = self.form_like(pod), uid_of(pod)
+            cpu, memory = form.cpu_and_memory
+            rank = -cpu, -memory, pod["metadata"].get("creationTimestamp") or "", uid
+            # The pod is kept beside its form, so that no other object can get its identity.
+            found = self._by_identity[id(pod)] = QueuedPod(pod, form, uid, rank)
+        return found
 
     def form_like(self, pod: JsonObject) -> PodForm:
         """The same, for who keeps it himself."""

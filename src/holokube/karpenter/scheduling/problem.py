@@ -114,6 +114,8 @@ class Problem:
     now_s: float = 0.0
     well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
     """Keys that a pool may leave undefined: the common ones and the provider's."""
+    known_leaving: tuple[Sequence[StateNode], Sequence[StateNode]] | None = None
+    """Nodes, and those of them that are on their way out; used if it is about the very sequence of all nodes."""
     standing: Standing | None = None
     """Who keeps what solves of earlier problems of the same cluster have worked out."""
 
@@ -121,6 +123,14 @@ class Problem:
     def ordered_pools(self) -> list[NodePool]:
         """Pools with instance types, as they are tried."""
         return [pool for pool in in_order(list(self.pools)) if self.types_of_pool.get(pool.name)]
+
+    @property
+    def leaving_nodes(self) -> Sequence[StateNode]:
+        """Nodes that are on their way out."""
+        known = self.known_leaving
+        if known is not None and known[0] is self.state_nodes:
+            return known[1]
+        return [node for node in self.state_nodes if node.is_marked_for_deletion]
 
     @property
     def active_nodes(self) -> list[StateNode]:

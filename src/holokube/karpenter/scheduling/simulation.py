@@ -35,7 +35,7 @@ class Simulation:
         self.ground = standing or Groundwork(
             self.problem, [pod for node in problem.active_nodes for pod in node.pods]
         )
-        going = {node.node_name for node in problem.state_nodes if node.is_marked_for_deletion}
+        going = {node.node_name for node in problem.leaving_nodes}
         self._deleting = going - {""}
 
     @cached_property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from holokube.karpenter.scheduling.census import Departure, uid_of
 from holokube.karpenter.scheduling.existing_nodes import NodesInRun
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.open_claims import Addition, ClaimBoard, ClaimChecks, OpenClaim
-from holokube.karpenter.scheduling.pod_forms import PodForm
+from holokube.karpenter.scheduling.pod_forms import PodForm, QueuedPod
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.requirement_states import RequirementState
 from holokube.karpenter.scheduling.reservations import Reservations, ReservedError
@@ -24,18 +25,9 @@ from holokube.kube.resources import ResourceVector
 from holokube.kube.types import JsonObject
 
 NODES: Final = "nodes"
+_RANK: Final = attrgetter("rank")
 _Opening = tuple[PodForm, Template, RequirementState]
 RESOURCE_CLAIMS_IGNORED: Final = "pods with ResourceClaims (dynamic resource allocation) are not supported"
-
-
-class QueuedPod(NamedTuple):
-    """A pod that waits for a place."""
-
-    pod: JsonObject
-    form: PodForm
-    uid: str
-    is_moving: bool
-    """Whether consolidation moves it: it is neither pending nor on a node that is going anyway."""
 
 
 class Failure(NamedTuple):
@@ -44,16 +36,6 @@ class Failure(NamedTuple):
     form: PodForm
     reserved: str = ""
     is_dra: bool = False
-
-
-def in_queue_order(pods: Iterable[QueuedPod]) -> list[QueuedPod]:
-    """Most cpu first, then most memory, then the oldest, then by uid."""
-
-    def rank(queued: QueuedPod) -> tuple[int, int, str, str]:
-        cpu, memory = queued.form.cpu_and_memory
-        return -cpu, -memory, queued.pod["metadata"].get("creationTimestamp") or "", queued.uid
-
-    return sorted(pods, key=rank)
 
 
 class SolveRun:
@@ -68,7 +50,7 @@ class SolveRun:
         options = problem.options
         nodes = ground.nodes
         census = ground.census
-        self._pods = in_queue_order(pods)
+        self._pods = sorted(pods, key=_RANK)
         names = [nodes.nodes[row].node_name for row in leaving]
         self._topology = Topology(
             census,
@@ -121,11 +103,39 @@ class SolveRun:
             failure = self._try(queued)
             if failure is None:
                 self.failures.pop(queued.uid, None)
+                if queue and queue[0].form is queued.form:
+                    self._place_alike(queued, queue, pushed_at, is_late)
+                    if self.timed_out:
+                        break
             else:
                 self.failures[queued.uid] = queued.pod, failure
                 queue.append(queued)
                 pushed_at[queued.uid] = len(queue)
             yield
+
+    def _place_alike(
+        self, like: QueuedPod, queue: deque[QueuedPod], tried: Container[str], is_late: Callable[[], bool] | None
+    ) -> None:
+        """Places the pods that come next and are like one just placed, as far as they go to the same node one by one.
+
+        Pods that were tried before have to be seen one by one, for the search ends when a round of them brings nothing.
+        """
+        if not self._topology.is_idle:
+            return
+        form, is_moving = like.form, like.is_moving
+        row, count = self.nodes.room_for_alike(form, self._topology.of(form), is_moving=is_moving)
+        pods: list[JsonObject] = []
+        while len(pods) < count and queue:
+            following = queue[0]
+            if following.form is not form or following.is_moving != is_moving or following.uid in tried:
+                break
+            if is_late is not None and is_late():
+                self.timed_out = True
+                break
+            pods.append(queue.popleft().pod)
+        if pods:
+            self.nodes.place_alike(row, form, pods)
+            self._changes += len(pods)
 
     @property
     def problem(self) -> Problem:
@@ -272,11 +282,12 @@ def queued(
     """Pods with their forms, and those that cannot be placed at all with the reason."""
     found: list[QueuedPod] = []
     refused: dict[str, tuple[JsonObject, str]] = {}
+    of_book = ground.forms.queued
     for pod in pods:
-        form = ground.form_of(pod)
-        uid = uid_of(pod)
-        if isinstance(form, str):
-            refused[uid] = pod, form
-        else:
-            found.append(QueuedPod(pod, form, uid, is_moving is not None and is_moving(pod)))
+        try:
+            one = of_book(pod)
+        except LookupError as error:
+            refused[uid_of(pod)] = pod, str(error.args[0])
+            continue
+        found.append(one._replace(is_moving=True) if is_moving is not None and is_moving(pod) else one)
     return found, refused

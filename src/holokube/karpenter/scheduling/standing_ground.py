@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.groundwork import Groundwork, resource_names
+from holokube.karpenter.scheduling.node_list import differences
 from holokube.karpenter.scheduling.pod_facts import is_plain
 from holokube.karpenter.scheduling.problem import Problem, SolveOptions
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -57,6 +58,7 @@ class StandingGround:
         self._base: Groundwork | None = None
         self._table: NodeTable | None = None
         self._resources: set[str] = set()
+        self._nodes: Sequence[StateNode] | None = None
         self._seen: dict[StateNode, bool] = {}
         """All nodes as they were when last looked at, and whether each is plain."""
         self._special = 0
@@ -89,16 +91,13 @@ class StandingGround:
     def _differences(self, nodes: Sequence[StateNode]) -> tuple[list[StateNode], list[StateNode]]:
         """Nodes that are not as they were, and those that were and are not any more."""
         seen = self._seen
-        changed = [node for node in nodes if node not in seen]
-        gone: list[StateNode] = []
+        changed, gone = differences(nodes, self._nodes, seen)
+        self._nodes = nodes
+        for node in gone:
+            self._special -= not seen.pop(node)
         for node in changed:
             seen[node] = node.is_plain
             self._special += not node.is_plain
-        if len(seen) != len(nodes):
-            present = set(nodes)
-            gone = [node for node in seen if node not in present]
-            for node in gone:
-                self._special -= not seen.pop(node)
         return changed, gone
 
     def _look_at(self, pods: Sequence[JsonObject]) -> set[str] | None:

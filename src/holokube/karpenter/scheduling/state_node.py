@@ -53,6 +53,10 @@ _OF_NODE: Final = (
 """What goes by the Node alone once it is registered and initialized, as long as there is a claim or none."""
 _OF_BOTH: Final = ("is_deleted", "is_rebooting", "taints")
 """What goes by Node and claim."""
+_OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "pod_requests", "running_pods")
+"""What goes by pods alone."""
+_OF_NODE_AND_PODS: Final = ("available",)
+"""What goes by pods and by what goes by the Node alone."""
 
 
 def is_ephemeral(taint: Taint) -> bool:
@@ -261,7 +265,10 @@ class StateNode:
     @cached_property
     def is_plain(self) -> bool:
         """Whether neither other pods nor volumes have a say in where its pods go."""
-        return all(facts.is_plain for facts in self.facts)
+        for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of all() with a generator
+            if not facts.is_plain:
+                return False
+        return True
 
     @cached_property
     def available(self) -> ResourceVector:
@@ -271,17 +278,25 @@ class StateNode:
 
     def carry_over(self, before: StateNode) -> None:
         """Takes what was worked out about the same instance before, as far as it goes by objects that are the same."""
+        has_same_pods = self.pods is before.pods
+        if has_same_pods:
+            self._take(before, _OF_PODS)
         if before.node is None or self.node is not before.node:
             return
         if self.node_claim is before.node_claim:
-            names: tuple[str, ...] = (*_OF_NODE, *_OF_BOTH)
+            self._take(before, _OF_NODE)
+            self._take(before, _OF_BOTH)
         elif self.node_claim is None or before.node_claim is None:
             return
         elif not before.is_initialized or not before.is_registered:
             # The claim still has a say.
             return
         else:
-            names = _OF_NODE
+            self._take(before, _OF_NODE)
+        if has_same_pods:
+            self._take(before, _OF_NODE_AND_PODS)
+
+    def _take(self, before: StateNode, names: tuple[str, ...]) -> None:
         known, own = before.__dict__, self.__dict__
         for name in names:
             if name in known:

@@ -26,6 +26,7 @@ from holokube.karpenter.api.node_claim import NodeClassRef
 from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
 from holokube.karpenter.disruption.pods import is_terminal
+from holokube.karpenter.scheduling.node_list import NodeList
 from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.state.pod_times import PodTimes
@@ -38,6 +39,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
 _REMEMBERED_DELETIONS: Final = 10_000
+_NO_FACTS: Final[tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]]] = (), ()
 _DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
 
 
@@ -53,6 +55,8 @@ class _Entry:
     seen: StateNode | None = None
     before: StateNode | None = None
     """What was made of it the last time, before something changed."""
+    has_same_pods: bool = False
+    """Whether its pods are those that were there the last time."""
     serial: int = 0
 
 
@@ -79,7 +83,13 @@ class ClusterState:
         self._pods: dict[str, dict[str, JsonObject]] = {}
         self._facts: dict[str, dict[str, PodFacts]] = {}
         self._serial = 0
-        self._nodes: tuple[StateNode, ...] | None = None
+        self._nodes: NodeList | None = None
+        self._last_nodes = NodeList()
+        self._listed: list[StateNode] = []
+        self._places: dict[str, int] = {}
+        """Where each stands in the list; empty when some have come or gone."""
+        self._unlisted: dict[str, None] = {}
+        self._leaving: dict[str, None] = {}
         self._suspects: dict[str, None] = {}
         self._nominated: dict[str, None] = {}
         self._binding: dict[str, str] = {}
@@ -120,8 +130,33 @@ class ClusterState:
     def all_nodes(self) -> tuple[StateNode, ...]:
         """The same; the very same tuple until something changes."""
         if self._nodes is None:
-            self._nodes = tuple([entry.seen or self._state_node(entry) for entry in self._entries.values()])
+            entries = self._entries
+            if self._places:
+                gone = [self._listed[self._places[one]] for one in self._unlisted]
+                changed = [self._state_node(entries[one]) for one in self._unlisted]
+                for one, node in zip(self._unlisted, changed, strict=True):
+                    self._listed[self._places[one]] = node
+                self._nodes = self._last_nodes.followed_by(self._listed, changed, gone)
+            else:
+                self._listed = [entry.seen or self._state_node(entry) for entry in entries.values()]
+                self._places = {one: place for place, one in enumerate(entries)}
+                self._nodes = NodeList(self._listed)
+            self._unlisted.clear()
+            self._last_nodes = self._nodes
         return self._nodes
+
+    @property
+    def leaving_nodes(self) -> list[StateNode]:
+        """Those of them that are on their way out."""
+        nodes = self.all_nodes
+        return [nodes[place] for place in sorted(self._places[one] for one in self._leaving)]
+
+    def node_named(self, name: str) -> StateNode | None:
+        """The node of this name, which is that of its claim until it has registered."""
+        ids = {self._id_of_node.get(name, ""), self._id_of_claim.get(name, "")}
+        entries = [entry for one in ids if (entry := self._entries.get(one)) is not None]
+        named = [node for node in map(self._state_node, entries) if node.name == name]
+        return max(named, key=lambda node: node.serial, default=None)
 
     def marked_nodes(self) -> list[StateNode]:
         """Those that carry the taint or the condition of a disruption, whoever carries it out."""
@@ -164,6 +199,11 @@ class ClusterState:
                 self._usage.drop(provider_id)
         self._uncounted.clear()
         return self._usage.of(pool_name)
+
+    @property
+    def usage_version(self) -> int:
+        """Differs when what pools use does, as of the last time that it was asked for."""
+        return self._usage.version
 
     @property
     def version(self) -> tuple[int, int]:
@@ -237,8 +277,13 @@ class ClusterState:
             return
         self._unlaunched.discard(name)
         entry = self._entry(provider_id)
-        if entry.claim is not None and _is_older(claim, entry.claim):
-            return
+        if entry.claim is not None:
+            if _is_older(claim, entry.claim):
+                return
+            if _stands_alike(entry.claim, claim):
+                entry.claim = claim
+                self._changed(entry)
+                return
         self._replace(entry, entry.node, claim)
 
     def forget_claim(self, name: str) -> None:
@@ -262,7 +307,7 @@ class ClusterState:
         if entry is None:
             return
         if entry.node is None:
-            del self._entries[provider_id]
+            self._drop_entry(provider_id)
         entry.claim = None
         self._suspects.pop(provider_id, None)
         self._changed(entry)
@@ -299,8 +344,9 @@ class ClusterState:
         if entry is None:
             return
         if entry.claim is None:
-            del self._entries[provider_id]
+            self._drop_entry(provider_id)
         entry.node = None
+        entry.has_same_pods = False
         self._suspects.pop(provider_id, None)
         self._changed(entry)
         self._move_mark()
@@ -310,11 +356,19 @@ class ClusterState:
         if found is None:
             self._serial += 1
             found = self._entries[provider_id] = _Entry(provider_id=provider_id, serial=self._serial)
+            self._places = {}
         return found
+
+    def _drop_entry(self, provider_id: str) -> None:
+        del self._entries[provider_id]
+        self._leaving.pop(provider_id, None)
+        self._places = {}
 
     def _replace(self, entry: _Entry, node: JsonObject | None, claim: JsonObject | None) -> None:
         """Takes new objects of an instance over, and sees whether that opens consolidation anew."""
         before = _standing(entry)
+        if entry.node is None or node is None or entry.node["metadata"]["name"] != node["metadata"]["name"]:
+            entry.has_same_pods = False
         entry.node, entry.claim = node, claim
         if has_mark(node, claim):
             self._suspects[entry.provider_id] = None
@@ -374,6 +428,7 @@ class ClusterState:
         self._pod_version += 1
         entry = self._entries.get(self._id_of_node.get(node_name, ""))
         if entry is not None:
+            entry.has_same_pods = False
             self._forget(entry)
 
     def _changed(self, entry: _Entry) -> None:
@@ -383,6 +438,7 @@ class ClusterState:
 
     def _forget(self, entry: _Entry) -> None:
         self._nodes = None
+        self._unlisted[entry.provider_id] = None
         if entry.seen is not None:
             entry.before, entry.seen = entry.seen, None
 
@@ -391,16 +447,22 @@ class ClusterState:
 
     def _state_node(self, entry: _Entry) -> StateNode:
         if entry.seen is None:
-            name = entry.node["metadata"]["name"] if entry.node is not None else ""
-            on_node = self._pods.get(name) if name else None
-            pods = tuple(on_node.values()) if on_node else ()
-            facts = self._facts_of(name, on_node) if on_node else ()
+            facts = entry.before.known_facts if entry.has_same_pods and entry.before is not None else None
+            if facts is None:
+                name = entry.node["metadata"]["name"] if entry.node is not None else ""
+                on_node = self._pods.get(name) if name else None
+                facts = (tuple(on_node.values()), self._facts_of(name, on_node)) if on_node else _NO_FACTS
             entry.seen = StateNode(
-                entry.node, entry.claim, pods, entry.is_marked, entry.nominated_until_s, (pods, facts), entry.serial
+                entry.node, entry.claim, facts[0], entry.is_marked, entry.nominated_until_s, facts, entry.serial
             )
+            entry.has_same_pods = True
             if entry.before is not None:
                 entry.seen.carry_over(entry.before)
                 entry.before = None
+            if entry.seen.is_marked_for_deletion:
+                self._leaving[entry.provider_id] = None
+            else:
+                self._leaving.pop(entry.provider_id, None)
         return entry.seen
 
     def _facts_of(self, node_name: str, pods: dict[str, JsonObject]) -> tuple[PodFacts, ...]:
@@ -420,6 +482,13 @@ def _standing(entry: _Entry) -> tuple[bool, bool] | None:
         return None
     node = StateNode(entry.node, entry.claim, (), entry.is_marked)
     return node.is_initialized, node.is_marked_for_deletion
+
+
+def _stands_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether neither marks nor the standing of an instance can differ between two states of its claim."""
+    return conditions_of(old) == conditions_of(new) and (
+        old["metadata"].get("deletionTimestamp") == new["metadata"].get("deletionTimestamp")
+    )
 
 
 def has_mark(node: JsonObject | None, claim: JsonObject | None) -> bool:

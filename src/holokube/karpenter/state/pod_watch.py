@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holokube.base.clock import Clock
+from holokube.client.audience import PHASE, SPEC
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.karpenter.api.node_claim import seconds_of
@@ -18,17 +19,21 @@ class PodWatch:
         self._clock = clock
         self._metrics = metrics
         self._times = times
-        pods.add_handler(self._on_pod)
+        pods.listen(self._on_pod, heeds=SPEC | PHASE)
 
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None:
             return
+        is_bound = not _node(old) and bool(_node(new))
+        is_started = _phase(new) == "Running" and _phase(old) != "Running"
+        if not is_bound and not is_started:
+            return
         now_s = self._clock.time()
         created_s = seconds_of(new["metadata"].get("creationTimestamp")) or now_s
-        if not _node(old) and _node(new):
+        if is_bound:
             seen_s = self._times.seen_s(object_key(new))
             self._metrics.pod_bound(now_s - created_s, None if seen_s is None else now_s - seen_s)
-        if _phase(old) != "Running" and _phase(new) == "Running":
+        if is_started:
             self._metrics.pod_started(now_s - created_s)
 
 

@@ -12,6 +12,8 @@ class PoolUsage:
         self._counted: dict[str, tuple[str, ResourceVector]] = {}
         self._sums: dict[str, dict[str, list[int]]] = {}
         """By pool and resource: the sum, and how many nodes it is made of."""
+        self.version = 0
+        """Moves whenever a sum does."""
 
     def put(self, node: str, pool: str, capacity: ResourceVector) -> None:
         """A node counts for a pool, with what it has now."""
@@ -20,6 +22,7 @@ class PoolUsage:
             return
         self.drop(node)
         self._counted[node] = pool, capacity
+        self.version += 1
         sums = self._sums.setdefault(pool, {})
         for name, milli in capacity.items():
             found = sums.setdefault(name, [0, 0])
@@ -31,6 +34,7 @@ class PoolUsage:
         known = self._counted.pop(node, None)
         if known is None:
             return
+        self.version += 1
         pool, capacity = known
         sums = self._sums[pool]
         for name, milli in capacity.items():

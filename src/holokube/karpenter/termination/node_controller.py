@@ -81,8 +81,11 @@ class NodeTermination(ControllerComponent):
         self._log = get_logger("holokube.karpenter.termination")
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS, limiter=ExponentialBackoff(*BACKOFF_S),
-            sources=[InformerSource(self._nodes, enqueue_self)],
+            sources=[InformerSource(self._nodes, enqueue_self, concerns=self._concerns)],
         )  # fmt: skip
+
+    def _concerns(self, _old: JsonObject | None, new: JsonObject | None) -> bool:
+        return (new is not None and bool(new["metadata"].get("deletionTimestamp"))) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """The next step for a Node that is being deleted."""

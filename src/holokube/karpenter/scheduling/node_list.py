@@ -1,0 +1,67 @@
+"""All nodes of one moment, which know what has changed since the moments before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import filterfalse
+from operator import attrgetter
+from typing import Final
+
+from holokube.karpenter.scheduling.state_node import StateNode
+
+_REMEMBERED: Final = 8
+"""Moments that are looked back: who has not looked for longer looks at all nodes."""
+_SERIAL: Final = attrgetter("serial")
+
+
+class NodeList(tuple[StateNode, ...]):
+    """Nodes in their order. One that has changed is another object."""
+
+    before: NodeList | None = None
+    """The moment before, if nodes have not come or gone since."""
+    changed: Sequence[StateNode] = ()
+    """Those of this moment that were others in the one before."""
+    gone: Sequence[StateNode] = ()
+    """What they were."""
+
+    def followed_by(
+        self, nodes: Iterable[StateNode], changed: Sequence[StateNode], gone: Sequence[StateNode]
+    ) -> NodeList:
+        """The next moment."""
+        later = NodeList(nodes)
+        later.before, later.changed, later.gone = self, changed, gone
+        last: NodeList | None = later
+        for _ in range(_REMEMBERED):
+            last = last.before if last is not None else None
+        if last is not None:
+            last.before = None
+        return later
+
+
+def differences(
+    nodes: Sequence[StateNode], seen: Sequence[StateNode] | None, known: Collection[StateNode]
+) -> tuple[list[StateNode], list[StateNode]]:
+    """Nodes that are new or others now, and those that are not there any more.
+
+    ``seen`` is the sequence that was last looked at, and ``known`` has the nodes in it. If one followed the
+    other it does not matter how many nodes there are.
+    """
+    steps: list[NodeList] = []
+    moment = nodes if isinstance(nodes, NodeList) else None
+    while moment is not None and moment is not seen:
+        steps.append(moment)
+        moment = moment.before
+    if moment is None:
+        present = set(nodes)
+        return list(filterfalse(known.__contains__, nodes)), list(filterfalse(present.__contains__, known))
+    changed: dict[StateNode, None] = {}
+    gone: list[StateNode] = []
+    for step in reversed(steps):
+        for node in step.gone:
+            if node in changed:
+                # It came and went in between.
+                del changed[node]
+            else:
+                gone.append(node)
+        changed.update(dict.fromkeys(step.changed))
+    return sorted(changed, key=_SERIAL), gone
