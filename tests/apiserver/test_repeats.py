@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver import repeats
+from holokube.apiserver.kinds import annotation_validation, pod_warnings, security_validation
 from holokube.apiserver.kinds.pods import Pod
 from holokube.apiserver.options import WriteOptions
 from holokube.kube.errors import ApiError, Invalid
@@ -83,6 +84,39 @@ def test_admission_has_its_say_about_every_pod() -> None:
     in_world(body)
 
 
+def test_annotations_that_mean_nothing_to_the_server_keep_no_two_pods_apart() -> None:
+    def annotated(name: str, value: str) -> dict[str, Any]:
+        made = of_template()
+        return {**made, "metadata": {**made["metadata"], "annotations": {name: value}}}
+
+    async def body(world: World) -> None:
+        made = [await world.create("pods", annotated("example.com/run", str(number))) for number in range(3)]
+        assert made[0]["spec"] is made[1]["spec"] is made[2]["spec"]
+        assert [one["metadata"]["annotations"]["example.com/run"] for one in made] == ["0", "1", "2"]
+        cost = "controller.kubernetes.io/pod-deletion-cost"
+        await world.create("pods", annotated(cost, "1"))
+        with pytest.raises(Invalid, match="32bit"):
+            await world.create("pods", annotated(cost, "x"))
+
+    in_world(body)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        annotation_validation.MIRROR, annotation_validation._TOLERATIONS, annotation_validation._DELETION_COST,
+        security_validation.SECCOMP_POD, security_validation.SECCOMP_CONTAINER, security_validation.APPARMOR_CONTAINER,
+        *(name for name, _ in pod_warnings._DEPRECATED_ANNOTATIONS),
+    ],
+)  # fmt: skip
+def test_annotations_that_rules_look_at_keep_pods_apart(name: str) -> None:
+    keys = set()
+    for value in ("a", "b"):
+        made = of_template()
+        keys.add(Pod().repeat_key({**made, "metadata": {**made["metadata"], "annotations": {name: value}}}))
+    assert len(keys) == 2
+
+
 def test_only_so_many_texts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "KEPT", 4)
 
@@ -100,7 +134,14 @@ METADATA = st.fixed_dictionaries(
     {"generateName": st.sampled_from(["job-a-", "job-b-", "Bad-", ""])},
     optional={
         "labels": st.dictionaries(st.sampled_from(["a", "b/c", "bad key"]), st.sampled_from(["x", "y", ""])),
-        "annotations": st.dictionaries(st.sampled_from(["n", "pod.beta.kubernetes.io/init-containers"]), st.just("v")),
+        "annotations": st.dictionaries(
+            st.sampled_from([
+                "n", "pod.beta.kubernetes.io/init-containers", "controller.kubernetes.io/pod-deletion-cost",
+                "container.apparmor.security.beta.kubernetes.io/c", "seccomp.security.alpha.kubernetes.io/pod",
+                "scheduler.alpha.kubernetes.io/critical-pod", "Kubernetes.io/x", "bad key",
+            ]),
+            st.sampled_from(["v", "1", "runtime/default"]),
+        ),
         "finalizers": st.sampled_from([[], ["example.com/f"], ["f"]]),
         "ownerReferences": st.sampled_from([
             [], [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}],
@@ -144,11 +185,11 @@ def created(bodies: list[Any], *, validation: str) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 @given(BODIES, st.sampled_from(["Warn", "Strict", "Ignore"]))
 def test_a_pod_like_others_becomes_what_it_would_have_become_as_the_first(bodies: list[Any], validation: str) -> None:
-    remembering = created(bodies * 2, validation=validation)
+    remembering = created(bodies * 3, validation=validation)
     usual = Pod.is_made_in_numbers
     Pod.is_made_in_numbers = False
     try:
-        forgetting = created(bodies * 2, validation=validation)
+        forgetting = created(bodies * 3, validation=validation)
     finally:
         Pod.is_made_in_numbers = usual
     assert remembering == forgetting

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 
-_DEFAULTED = ("labels", "annotations")
-
-
 @dataclass(frozen=True, slots=True)
 class Body:
     """A parsed body together with what only its text showed."""
@@ -92,10 +89,16 @@ def read_status(served: Served, kind: Kind, before: JsonObject, status: Any) -> 
     if decoder.unknown_fields:
         return None
     # Defaults look at no other metadata.
-    known = {key: before["metadata"][key] for key in _DEFAULTED if key in before["metadata"]}
-    obj["metadata"], obj["spec"] = dict(known), before["spec"]
+    meta: JsonObject = {}
+    labels, annotations = before["metadata"].get("labels"), before["metadata"].get("annotations")
+    if labels is not None:
+        meta["labels"] = labels
+    if annotations is not None:
+        meta["annotations"] = annotations
+    obj["metadata"], obj["spec"] = meta, before["spec"]
     kind.default_beside_spec(obj)
-    if any(obj["metadata"].get(key) is not known.get(key) for key in _DEFAULTED):
+    meta = obj["metadata"]
+    if meta.get("labels") is not labels or meta.get("annotations") is not annotations:
         return None
     found: JsonObject = obj["status"]
     return found

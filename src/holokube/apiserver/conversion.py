@@ -36,16 +36,21 @@ def _pair(served: Served) -> tuple[Convert, Convert] | None:
     return found
 
 
+def is_stored_so(served: Served) -> bool:
+    """Whether objects are stored in the version asked for."""
+    return served.version == served.type.storage_version and served.group != "events.k8s.io"
+
+
 def to_served(served: Served, stored: Stored) -> Stored:
     """The stored object in the version asked for; the same one if that is how it is stored."""
-    if served.version == served.type.storage_version and served.group != "events.k8s.io":
+    if is_stored_so(served):
         return stored
     pair = _pair(served)
     return stored if pair is None else Stored(pair[0](stored.obj), stored.revision)
 
 
 def all_to_served(served: Served, items: Sequence[Stored]) -> Sequence[Stored]:
-    if served.version == served.type.storage_version and served.group != "events.k8s.io":
+    if is_stored_so(served):
         return items
     return [to_served(served, stored) for stored in items]
 

@@ -105,7 +105,9 @@ class Ownership:
     def compared(
         self, served: Served, old: JsonObject, new: JsonObject, subresource: str
     ) -> tuple[Trie, Trie] | None:
-        """The fields that a write changes and removes; None if that cannot be said."""
+        """The fields that a write changes and removes, if they are to be recorded; None if that cannot be said."""
+        if not self._registry.tracks_managed_fields:
+            return {}, {}
         if "metadata" in new:
             new = {**new, "metadata": {k: v for k, v in new["metadata"].items() if k != "managedFields"}}
         try:
@@ -113,17 +115,24 @@ class Ownership:
         except PatchTypeError:
             return None
 
-    def after_status_change(
-        self, served: Served, old: JsonObject, changed: Trie, removed: Trie, options: WriteOptions, caller: Caller
+    def after_change(
+        self,
+        served: Served,
+        old: JsonObject,
+        changed: Trie,
+        removed: Trie,
+        options: WriteOptions,
+        caller: Caller,
+        subresource: str = "",
     ) -> list[Entry]:
-        """The entries of ``managedFields`` after a write of the status that changed and removed these fields."""
+        """The entries of ``managedFields`` after a write that changed and removed these fields."""
         if not self._registry.tracks_managed_fields:
             return []
         entries = starting_entries(old, None, ignore_request=True)
         if not entries and old["metadata"].get("uid"):
             return []
         version = served.api_version if served.type.custom else conversion.storage_api_version(served)
-        identity = (manager_name(options, caller) or "unknown", "Update", version, "status")
+        identity = (manager_name(options, caller) or "unknown", "Update", version, subresource)
         return updated_entries(entries, changed, removed, identity, self._registry.clock.now())
 
     def _schema(self, served: Served) -> Schema:

@@ -6,6 +6,7 @@ or a value of the wrong type, raises ``Odd``: the body is then decoded again, by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -171,9 +172,17 @@ def _odd(_value: Any, _depth: int) -> Any:
     raise Odd
 
 
+# Times in the form in which they are written, on days that every year has.
+_is_canonical: Final = re.compile(
+    r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII
+).fullmatch
+
+
 # A fleet writes the same few times into everything.
 @lru_cache(maxsize=4096)
 def _canonical_time(value: str) -> str:
+    if _is_canonical(value):
+        return value
     return timeformat.format_time(timeformat.parse_time(value))
 
 

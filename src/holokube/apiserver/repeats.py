@@ -40,12 +40,18 @@ class Reading:
     """A body, decoded and defaulted."""
 
     text: bytes
-    owned: Trie | None = None
+    """Empty if nobody will ask for a second copy."""
+    owned: Trie | None
     """The fields that whoever creates it comes to own; None as long as that is not known."""
+    _first: JsonObject | None
 
     def copy(self) -> JsonObject:
         """The object, to be changed at will."""
-        obj: JsonObject = orjson.loads(self.text)
+        obj: JsonObject | None = self._first
+        if obj is None:
+            obj = orjson.loads(self.text)
+            assert obj is not None
+        self._first = None
         return obj
 
 
@@ -74,30 +80,33 @@ class Repeats:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._readings: dict[tuple[str, bytes], Reading] = {}
+        self._seen: dict[int, None] = {}
+        """Hashes of texts whose spec was known, but not the rest. Few of these come a second time."""
         self._specs: dict[tuple[str, bytes], SpecReading] = {}
         self._prepared: dict[bytes, Prepared] = {}
 
     def _read(
         self, served: Served, kind: Kind, body: JsonObject, options: WriteOptions
-    ) -> tuple[JsonObject, list[str], Trie | None]:
-        """A body, decoded and defaulted, with warnings, and the fields that are owned if that is known.
+    ) -> tuple[JsonObject, list[str], Trie | None, bool]:
+        """A body, decoded and defaulted, with warnings, the fields that are owned if that is known, and whether the
+        spec was known.
 
         The pods of two jobs differ in more than their names, but not in their specs.
         """
         spec = body.get("spec")
         if not kind.status_stands_alone or type(spec) is not dict or not _PLAIN.issuperset(body):
-            return *read_body(self._registry, served, body, options), None
+            return *read_body(self._registry, served, body, options), None, False
         key = (options.field_validation, orjson.dumps(spec, option=STRICTLY))
         known = self._specs.get(key)
         if known is not None:
             obj = read_beside(served, kind, body, known.text)
             if obj is not None:
-                return obj, [], self._registry.writes.ownership.owned_at_creation(served, obj, known.owned)
+                return obj, [], self._registry.writes.ownership.owned_at_creation(served, obj, known.owned), True
         obj, warnings = read_body(self._registry, served, body, options)
         owned = self._registry.writes.ownership.owned_at_creation(served, obj, None)
-        if not warnings and owned is not None:
-            _keep(self._specs, key, SpecReading(orjson.dumps(obj["spec"]), owned.get(_SPEC)))
-        return obj, warnings, owned
+        if not warnings and (owned is not None or not self._registry.tracks_managed_fields):
+            _keep(self._specs, key, SpecReading(orjson.dumps(obj["spec"]), owned and owned.get(_SPEC)))
+        return obj, warnings, owned, False
 
     def reading(self, served: Served, kind: Kind, body: Any, options: WriteOptions) -> Reading | None:
         """What there is in a body; None if it has to be read by itself."""
@@ -109,10 +118,13 @@ class Repeats:
             return None
         found = self._readings.get(key)
         if found is None:
-            obj, warnings, owned = self._read(served, kind, body, options)
+            obj, warnings, owned, is_known = self._read(served, kind, body, options)
             if warnings or "managedFields" in obj["metadata"]:
                 return None
-            found = _keep(self._readings, key, Reading(orjson.dumps(obj), owned))
+            if is_known and (seen := hash(key)) not in self._seen:
+                _keep(self._seen, seen, None)
+                return Reading(b"", owned, obj)
+            found = _keep(self._readings, key, Reading(orjson.dumps(obj), owned, obj))
         return found
 
     def prepared(self, key: bytes | None) -> Prepared | None:

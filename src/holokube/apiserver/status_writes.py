@@ -88,7 +88,9 @@ class StatusWrites:
             return None
         if served.type.custom or value.keys() != before.keys() or [*before] != _FIELDS:
             return None
-        if any(value[key] is not before[key] for key in ("spec", "kind", "apiVersion")):
+        if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
+            return None
+        if value["apiVersion"] is not before["apiVersion"]:
             return None
         return await self._put(served, old, value["status"], options, caller)
 
@@ -143,7 +145,9 @@ class StatusWrites:
         self, served: Served, before: JsonObject, change: Change, options: WriteOptions, caller: Caller
     ) -> JsonObject:
         """The object with another status, and with a note of who changed which fields."""
-        entries = self._ownership.after_status_change(served, before, change.changed, change.removed, options, caller)
+        entries = self._ownership.after_change(
+            served, before, change.changed, change.removed, options, caller, "status"
+        )
         meta: JsonObject
         if served.type.custom and entries:
             meta = {**before["metadata"], "managedFields": entries}

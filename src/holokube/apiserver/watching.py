@@ -50,6 +50,9 @@ class WatchStream:
         self._served = served
         self._empty = empty or {}
         self._matches = selection.matches
+        # The stored version of a custom resource may become another one while it is watched.
+        self._shows_all = self._matches is None and not served.type.custom and conversion.is_stored_so(served)
+        """Whether this watcher sees everything just as it is stored."""
         self._bookmarks = options.bookmarks
         self._ready: list[WatchEvent] = []
         self._watch: Watch | None = None
@@ -128,6 +131,10 @@ class WatchStream:
                 self._failed = True
                 ready.append(_error(Expired(f"too old resource version: {problem}")))
                 return ready
+            if self._shows_all:
+                skip_until = self._skip_until
+                ready.extend([WatchEvent(one.type, one.stored) for one in events if one.revision > skip_until])
+                return ready
             for event in events:
                 seen = self._see(event)
                 if seen is not None:
@@ -171,6 +178,8 @@ class WatchStream:
     def poll(self) -> Sequence[WatchEvent] | None:
         """Events if there are any; None when the watch has ended. Nothing means that one has to wait: a reader in
         ``next_batch`` is woken, and the listener is called."""
+        if self._rests():
+            return ()
         ready = self.take_ready()
         if ready:
             return ready
@@ -191,6 +200,16 @@ class WatchStream:
         if until is not None:
             self._set_timer(until)
         return ()
+
+    def _rests(self) -> bool:
+        """Whether nothing has come, and the timer that tells of the end is set: most looks find it so."""
+        watch, until, timer = self._watch, self._deadline, self._timer
+        return (
+            timer is not None and until is not None and self._is_followed and timer.when() == until
+            and not self._ready and not self._failed
+            and watch is not None and not watch.pending and not watch.closed and not watch.overflowed
+            and self._clock.monotonic() < until
+        )  # fmt: skip
 
     def _due_bookmark(self) -> list[WatchEvent] | None:
         """How far the reader is, unless there is nothing to say that he has not been told."""

@@ -15,6 +15,7 @@ from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import beside_stored, read_body
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.finalizer_writes import FinalizerWrites
 from holokube.apiserver.kinds.base import Kind, WriteContext
 from holokube.apiserver.metadata import carry_identity, is_unchanged, validate_metadata, validate_metadata_update
 from holokube.apiserver.options import WriteOptions
@@ -57,6 +58,7 @@ class Writes:
         self.ownership = Ownership(registry)
         self._repeats = Repeats(registry)
         self._status_writes = StatusWrites(registry, self.ownership)
+        self._finalizer_writes = FinalizerWrites(registry, self.ownership, self._store_change)
 
     # -- create --------------------------------------------------------------------------------------------------
 
@@ -385,9 +387,11 @@ class Writes:
                     written = await self._status_writes.patch(served, old, content_type, body, options, caller)
                     if written is not None:
                         return written
-            patched = patch_object(
-                registry, served, old, content_type, body, options, caller, subresource
-            )
+            elif not subresource:
+                written = await self._finalizer_writes.patch(served, old, content_type, body, options, caller)
+                if written is not None:
+                    return written
+            patched = patch_object(registry, served, old, content_type, body, options, caller, subresource)
             meta: JsonObject = patched.obj.setdefault("metadata", {})
             check_name(served, namespace, name, meta)
             given = meta.get("resourceVersion")

@@ -137,19 +137,21 @@ def _requirement_errors(key: str, operator: Operator, given: Sequence[str] | Non
     complaints = is_qualified_name(key)
     if complaints:
         errors.append(f"{prefix}key: Invalid value: {go_quote(key)}: {'; '.join(complaints)}")
-    bad_values = f"{prefix}values: Invalid value: {go_json_strings(given)}: "
+    trouble = ""
     if operator in (Operator.IN, Operator.NOT_IN):
         if not values:
-            errors.append(f"{bad_values}for 'in', 'notin' operators, values set can't be empty")
+            trouble = "for 'in', 'notin' operators, values set can't be empty"
     elif operator in _EXACT:
         if len(values) != 1:
-            errors.append(f"{bad_values}exact-match compatibility requires one single value")
+            trouble = "exact-match compatibility requires one single value"
     elif operator in _UNARY:
         if values:
-            errors.append(f"{bad_values}values set must be empty for exists and does not exist")
-    else:
-        if len(values) != 1:
-            errors.append(f"{bad_values}for 'Gt', 'Lt' operators, exactly one value is required")
+            trouble = "values set must be empty for exists and does not exist"
+    elif len(values) != 1:
+        trouble = "for 'Gt', 'Lt' operators, exactly one value is required"
+    if trouble:
+        errors.append(f"{prefix}values: Invalid value: {go_json_strings(given)}: {trouble}")
+    if operator in _COMPARISON:
         errors.extend(
             f"{prefix}values[{i}]: Invalid value: {go_quote(value)}:"
             " for 'Gt', 'Lt' operators, the value must be an integer"

@@ -80,6 +80,14 @@ class GoShape:
                 shape.apply(created)
 
 
+    def beside(self, field: str) -> GoShape:
+        """The same shape, which leaves one field as it is, or absent."""
+        other = GoShape()
+        other._actions = {key: action for key, action in self._actions.items() if key != field}
+        other._missing_values = tuple(missing for missing in self._missing_values if missing[0] != field)
+        other._missing_structs = tuple(missing for missing in self._missing_structs if missing[0] != field)
+        return other
+
     def has_nothing_to_do(self) -> bool:
         """Whether ``apply`` leaves every object as it is."""
         return not (self._actions or self._missing_values or self._missing_structs)
@@ -120,6 +128,7 @@ class GoKind(Kind):
 
     def __init__(self) -> None:
         self._shape = go_shape(self.go_type)
+        self._shape_beside_spec = self._shape.beside("spec")
         self._empty: JsonObject = {}
         self._shape.apply(self._empty)
 
@@ -131,9 +140,7 @@ class GoKind(Kind):
         self.set_defaults(obj)
 
     def default_beside_spec(self, obj: JsonObject) -> None:
-        beside = {key: value for key, value in obj.items() if key != "spec"}
-        self._shape.apply(beside)
-        obj.update((key, value) for key, value in beside.items() if key != "spec")
+        self._shape_beside_spec.apply(obj)
         self.set_status_defaults(obj["status"])
 
     def set_defaults(self, obj: JsonObject) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from holokube.apiserver.field_errors import FieldErrors
@@ -13,14 +12,16 @@ from holokube.kube.types import JsonObject
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
+_FINISHED = frozenset({"Complete", "Failed"})
 
 
 def has_condition(status: JsonObject, kind: str, value: str = "True") -> bool:
     return any(c.get("type") == kind and c.get("status") == value for c in status.get("conditions") or ())
 
 
-def is_finished(status: JsonObject) -> bool:
-    return has_condition(status, "Complete") or has_condition(status, "Failed")
+def _true_conditions(status: JsonObject) -> set[str]:
+    """The types of the conditions that hold."""
+    return {c.get("type", "") for c in status.get("conditions") or () if c.get("status") == "True"}
 
 
 def validate_job_status(new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
@@ -28,10 +29,15 @@ def validate_job_status(new: JsonObject, old: JsonObject, errors: FieldErrors) -
     after: JsonObject = new.get("status") or {}
     before: JsonObject = old.get("status") or {}
     spec: JsonObject = new["spec"]
+    true, was_true = _true_conditions(after), _true_conditions(before)
     not_negative(after, _COUNTS, "status", errors)
     _validate_uncounted(after, errors)
-    _validate_conditions(after, before, spec, errors)
-    _validate_times(after, before, spec, errors)
+    if true or was_true:
+        indexes_moved = _changed(after, before, "failedIndexes")
+        _validate_conditions(true, was_true, spec, errors, indexes_moved=indexes_moved)
+    _validate_times(after, before, spec, true, was_true, errors)
+    if not _FINISHED.isdisjoint(true):
+        _validate_last_counts(after, before, _FINISHED.isdisjoint(was_true), errors)
     _validate_counts(after, before, spec, errors)
     _validate_indexes(after, before, spec, errors)
 
@@ -45,7 +51,9 @@ def _changed(after: JsonObject, before: JsonObject, *fields: str) -> bool:
 
 
 def _validate_uncounted(status: JsonObject, errors: FieldErrors) -> None:
-    uncounted = status.get("uncountedTerminatedPods") or {}
+    uncounted = status.get("uncountedTerminatedPods")
+    if not uncounted:
+        return
     seen: set[str] = set()
     for key in ("succeeded", "failed"):
         for index, uid in enumerate(uncounted.get(key) or ()):
@@ -58,21 +66,19 @@ def _validate_uncounted(status: JsonObject, errors: FieldErrors) -> None:
 
 
 def _validate_conditions(
-    after: JsonObject, before: JsonObject, spec: JsonObject, errors: FieldErrors
+    true: set[str], was_true: set[str], spec: JsonObject, errors: FieldErrors, *, indexes_moved: bool
 ) -> None:
-    def moved(kinds: Iterable[str]) -> bool:
-        return any(has_condition(after, kind) != has_condition(before, kind) for kind in kinds)
-
+    moved = true ^ was_true
     path = "status.conditions"
-    complete, failed = has_condition(after, "Complete"), has_condition(after, "Failed")
-    target, met = has_condition(after, "FailureTarget"), has_condition(after, "SuccessCriteriaMet")
-    if complete and failed and moved(("Complete", "Failed")):
+    complete, failed = "Complete" in true, "Failed" in true
+    target, met = "FailureTarget" in true, "SuccessCriteriaMet" in true
+    if complete and failed and not moved.isdisjoint(("Complete", "Failed")):
         _invalid(path, "cannot set Complete=True and Failed=true conditions", errors)
-    if complete and target and moved(("Complete", "FailureTarget")):
+    if complete and target and not moved.isdisjoint(("Complete", "FailureTarget")):
         _invalid(path, "cannot set Complete=True and FailureTarget=true conditions", errors)
-    if failed and not target and (moved(("Failed",)) or _changed(after, before, "failedIndexes")):
+    if failed and not target and ("Failed" in moved or indexes_moved):
         _invalid(path, "cannot set Failed=True condition without the FailureTarget=true condition", errors)
-    if complete and not met and moved(("Complete", "SuccessCriteriaMet")):
+    if complete and not met and not moved.isdisjoint(("Complete", "SuccessCriteriaMet")):
         detail = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
         _invalid(path, detail, errors)
     if met and failed:
@@ -83,25 +89,24 @@ def _validate_conditions(
         detail = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
         _invalid(path, detail, errors)
     for kind in _TERMINAL:
-        if has_condition(before, kind) and not has_condition(after, kind):
+        if kind in was_true and kind not in true:
             _invalid(path, f"cannot disable the terminal {kind}=True condition", errors)
-    was_met = has_condition(before, "SuccessCriteriaMet")
+    was_met = "SuccessCriteriaMet" in was_true
     if was_met and not met:
         _invalid(path, "cannot disable the SuccessCriteriaMet=True condition", errors)
-    if has_condition(before, "Complete") and not was_met and met:
+    if "Complete" in was_true and not was_met and met:
         detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
         _invalid(path, detail, errors)
 
 
-def _validate_times(after: JsonObject, before: JsonObject, spec: JsonObject, errors: FieldErrors) -> None:
-    complete = has_condition(after, "Complete")
-    complete_moved = complete != has_condition(before, "Complete")
+def _validate_times(
+    after: JsonObject, before: JsonObject, spec: JsonObject, true: set[str], was_true: set[str], errors: FieldErrors
+) -> None:
+    complete = "Complete" in true
     started, ended = after.get("startTime"), after.get("completionTime")
-    ended_moved, started_moved = (
-        _changed(after, before, "completionTime"),
-        _changed(after, before, "startTime"),
-    )
-    if complete_moved or ended_moved:
+    was_started, was_ended = before.get("startTime"), before.get("completionTime")
+    started_moved, ended_moved = started != was_started, ended != was_ended
+    if complete != ("Complete" in was_true) or ended_moved:
         if ended is not None and not complete:
             detail = "cannot set completionTime when there is no Complete=True condition"
             errors.invalid("status.completionTime", ended, detail)
@@ -110,43 +115,46 @@ def _validate_times(after: JsonObject, before: JsonObject, spec: JsonObject, err
     # Times in canonical form compare like texts.
     if (started_moved or ended_moved) and started is not None and ended is not None and ended < started:
         errors.invalid("status.completionTime", ended, "must be equal to or after `startTime`")
-    finished_moved = is_finished(after) != is_finished(before)
-    suspended_empty = spec.get("suspend") is True and spec.get("completions") == 0
-    if (finished_moved or started_moved) and not suspended_empty and started is None and is_finished(after):
-        errors.required("status.startTime", "startTime is required for finished job")
-    if ended is not None and before.get("completionTime") not in (None, ended):
+    if started is None and not _FINISHED.isdisjoint(true) and (started_moved or _FINISHED.isdisjoint(was_true)):
+        suspended_empty = spec.get("suspend") is True and spec.get("completions") == 0
+        if not suspended_empty:
+            errors.required("status.startTime", "startTime is required for finished job")
+    if ended is not None and was_ended not in (None, ended):
         errors.invalid("status.completionTime", ended, "field is immutable")
-    resuming = has_condition(before, "Suspended") and has_condition(after, "Suspended", "False")
-    was_started = before.get("startTime") is not None
-    if started_moved and was_started and not resuming and not spec.get("suspend"):
-        detail = "field is immutable for unsuspended job once set"
-        errors.invalid("status.startTime", started, detail)
+    if started_moved and was_started is not None and not spec.get("suspend"):
+        resuming = "Suspended" in was_true and has_condition(after, "Suspended", "False")
+        if not resuming:
+            detail = "field is immutable for unsuspended job once set"
+            errors.invalid("status.startTime", started, detail)
 
 
-def _validate_counts(after: JsonObject, before: JsonObject, spec: JsonObject, errors: FieldErrors) -> None:
-    finished = is_finished(after)
-    finished_moved = finished != is_finished(before)
+def _validate_last_counts(after: JsonObject, before: JsonObject, finished_now: bool, errors: FieldErrors) -> None:
+    """Of a finished job nothing runs, ends or waits to be counted."""
     active = after.get("active", 0)
-    if (finished_moved or _changed(after, before, "active")) and active > 0 and finished:
+    if active > 0 and (finished_now or _changed(after, before, "active")):
         errors.invalid("status.active", active, "active>0 is invalid for finished job")
     uncounted: dict[str, Any] = after.get("uncountedTerminatedPods") or {}
-    left = finished and (uncounted.get("succeeded") or uncounted.get("failed"))
-    if left and (finished_moved or _changed(after, before, "uncountedTerminatedPods")):
+    left = uncounted.get("succeeded") or uncounted.get("failed")
+    if left and (finished_now or _changed(after, before, "uncountedTerminatedPods")):
         shown = {"Succeeded": uncounted.get("succeeded"), "Failed": uncounted.get("failed")}
         errors.invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job")
     terminating = after.get("terminating", 0)
-    if (finished_moved or _changed(after, before, "terminating")) and terminating > 0 and finished:
+    if terminating > 0 and (finished_now or _changed(after, before, "terminating")):
         errors.invalid("status.terminating", terminating, "terminating>0 is invalid for finished job")
+
+
+def _validate_counts(after: JsonObject, before: JsonObject, spec: JsonObject, errors: FieldErrors) -> None:
     ready = after.get("ready", 0)
-    if _changed(after, before, "ready", "active") and ready > active:
+    if ready > after.get("active", 0) and _changed(after, before, "ready", "active"):
         errors.invalid("status.ready", ready, "cannot set more ready pods than active")
     failed, succeeded = after.get("failed", 0), after.get("succeeded", 0)
     if failed < before.get("failed", 0):
         errors.invalid("status.failed", failed, "cannot decrease the failed counter")
     # An indexed job may be scaled down, which takes successes away.
-    is_elastic = _is_indexed(spec) and spec.get("completions") == spec.get("parallelism")
-    if not is_elastic and succeeded < before.get("succeeded", 0):
-        errors.invalid("status.succeeded", succeeded, "cannot decrease the succeeded counter")
+    if succeeded < before.get("succeeded", 0):
+        is_elastic = _is_indexed(spec) and spec.get("completions") == spec.get("parallelism")
+        if not is_elastic:
+            errors.invalid("status.succeeded", succeeded, "cannot decrease the succeeded counter")
 
 
 def _is_indexed(spec: JsonObject) -> bool:
@@ -154,10 +162,12 @@ def _is_indexed(spec: JsonObject) -> bool:
 
 
 def _validate_indexes(after: JsonObject, before: JsonObject, spec: JsonObject, errors: FieldErrors) -> None:
-    completions, per_index = spec.get("completions"), spec.get("backoffLimitPerIndex")
     completed, failed = after.get("completedIndexes", ""), after.get("failedIndexes")
     completed_moved = completed != before.get("completedIndexes", "")
     failed_moved = failed != before.get("failedIndexes")
+    if not (completed_moved or failed_moved):
+        return
+    completions, per_index = spec.get("completions"), spec.get("backoffLimitPerIndex")
     if completed_moved:
         if completions is not None:
             _check_format(completed, completions, "completedIndexes", errors)

@@ -78,7 +78,7 @@ class Job(WorkloadKind):
         labels = old["spec"]["template"]["metadata"].get("labels") or {}
         _validate_job(new, errors, with_new_labels=UID_LABEL in labels and NAME_LABEL in labels)
         after, before = new["spec"], old["spec"]
-        _validate_spec_and_selector(after, errors)
+        _validate_spec_and_selector(after, compiled(after.get("selector")), errors)
         _validate_completions(after, before, errors)
         unchanged(after, before, "selector", "spec", errors)
         _validate_template_change(after, old, errors)
@@ -138,9 +138,10 @@ def _generate_selector(job: JsonObject) -> None:
 
 def _validate_job(job: JsonObject, errors: FieldErrors, *, with_new_labels: bool) -> None:
     spec = job["spec"]
+    selector = compiled(spec.get("selector"))
     if not spec.get("manualSelector") and spec.get("selector") is not None:
-        _validate_generated(job, errors, with_new_labels=with_new_labels)
-    _validate_spec_and_selector(spec, errors)
+        _validate_generated(job, selector, errors, with_new_labels=with_new_labels)
+    _validate_spec_and_selector(spec, selector, errors)
     completions = spec.get("completions")
     if spec.get("completionMode") == "Indexed" and completions:
         name = job["metadata"].get("name", "")
@@ -150,7 +151,9 @@ def _validate_job(job: JsonObject, errors: FieldErrors, *, with_new_labels: bool
             errors.invalid("metadata.name", name, detail)
 
 
-def _validate_generated(job: JsonObject, errors: FieldErrors, *, with_new_labels: bool) -> None:
+def _validate_generated(
+    job: JsonObject, selector: LabelSelector | None, errors: FieldErrors, *, with_new_labels: bool
+) -> None:
     """Users may write the generated labels themselves, but only correctly."""
     meta = job["metadata"]
     expected = {_OLD_UID_LABEL: meta.get("uid", ""), _OLD_NAME_LABEL: meta.get("name", "")}
@@ -163,19 +166,17 @@ def _validate_generated(job: JsonObject, errors: FieldErrors, *, with_new_labels
             errors.required(at, f"must be '{value}'")
         elif labels[key] != value:
             errors.invalid(at, ordered(labels), f"must be '{value}'")
-    selector = compiled(job["spec"]["selector"])
     if selector is not None and not selector.matches(expected):
         errors.invalid("spec.selector", job["spec"]["selector"], "`selector` not auto-generated")
 
 
-def _validate_spec_and_selector(spec: JsonObject, errors: FieldErrors) -> None:
+def _validate_spec_and_selector(spec: JsonObject, found: LabelSelector | None, errors: FieldErrors) -> None:
     validate_job_spec(spec, "spec", errors)
     selector = spec.get("selector")
     if selector is None:
         errors.required("spec.selector")
     else:
         errors.causes += validate_label_selector(selector, "spec.selector")
-    found: LabelSelector | None = compiled(selector)
     labels = spec["template"]["metadata"].get("labels")
     if found is not None and not found.matches(labels or {}):
         detail = "`selector` does not match template `labels`"

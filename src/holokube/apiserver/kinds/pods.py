@@ -31,6 +31,8 @@ from holokube.kube.types import JsonObject
 
 # Claims get names that begin with the pod's, and a gate brings the time into the status.
 _NAMED = frozenset({"resourceClaims", "schedulingGates"})
+# Annotations that rules for pods look at are all of this domain.
+_MEANINGFUL = "kubernetes.io/"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -132,7 +134,11 @@ class Pod(GoKind):
         if not _NAMED.isdisjoint(spec) or any("ephemeral" in volume for volume in spec.get("volumes") or ()):
             return None
         selects = "affinity" in spec or "topologySpreadConstraints" in spec
-        return orjson.dumps((spec, meta.get("annotations"), meta.get("labels") if selects else None))
+        annotations = meta.get("annotations")
+        if annotations:
+            # Others are only checked for their form, as all metadata is; each pod of a job may have its own.
+            annotations = {key: value for key, value in annotations.items() if _MEANINGFUL in key}
+        return orjson.dumps((spec, annotations or None, meta.get("labels") if selects else None))
 
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         spec, status = obj["spec"], obj.get("status") or {}
