@@ -639,6 +639,41 @@ def test_a_failing_callback_reaches_the_exception_handler_and_the_loop_goes_on()
     assert "ZeroDivisionError" in seen[0]
 
 
+def test_a_callback_that_fails_at_once_is_told_of_as_by_any_loop() -> None:
+    def tell(seen: list[tuple[str, str, str]]) -> None:
+        def fail(number: int) -> None:
+            loop.stop()
+            raise ValueError(number)
+
+        loop.set_exception_handler(
+            lambda _loop, told: seen.append(
+                (told["message"], repr(told["exception"]), type(told["handle"].cancelled()).__name__)
+            )
+        )
+        loop.call_soon(fail, 7)
+        loop.run_forever()
+
+    found: list[list[tuple[str, str, str]]] = [[], []]
+    for seen, make in zip(found, (VirtualTimeLoop, asyncio.new_event_loop), strict=True):
+        loop = make()
+        try:
+            tell(seen)
+        finally:
+            loop.close()
+    assert len(found[0]) == 1
+    assert found[0] == found[1]
+
+
+def test_an_exit_in_a_callback_ends_the_loop() -> None:
+    loop = VirtualTimeLoop()
+    try:
+        loop.call_soon(sys.exit, 3)
+        with pytest.raises(SystemExit):
+            loop.run_forever()
+    finally:
+        loop.close()
+
+
 def test_debug_mode_works_and_measures_slow_callbacks_in_real_time(caplog: pytest.LogCaptureFixture) -> None:
     async def main(clock: VirtualClock) -> None:
         loop = asyncio.get_running_loop()

@@ -7,13 +7,15 @@ import pytest
 
 from holokube.base.clock import VirtualClock
 from holokube.base.loop import run_virtual
+from holokube.client.audience import LABELS
 from holokube.client.client import Client
 from holokube.client.informer import Informer
-from holokube.client.resources import PODS
+from holokube.client.resources import CONFIG_MAPS, PODS
 from holokube.runtime.sources import (
     Change,
     InformerRunner,
     InformerSource,
+    Need,
     annotations_changed,
     any_of,
     enqueue_owner,
@@ -155,3 +157,75 @@ def test_what_does_not_concern_a_source_goes_no_further() -> None:
         await informer.stop()
 
     run_virtual(main)
+
+
+def test_a_source_whose_need_is_not_met_hears_of_nothing() -> None:
+    async def main(clock: VirtualClock) -> None:
+        client = Client(FakeTransport(clock))
+        pods, maps = Informer(clock, client, PODS), Informer(clock, client, CONFIG_MAPS)
+        asked: list[str] = []
+
+        def concerns(_old: dict[str, Any] | None, new: dict[str, Any] | None) -> bool:
+            asked.append("gone" if new is None else new["metadata"]["name"])
+            return True
+
+        source = InformerSource(
+            pods, enqueue_self, concerns=concerns, needs=Need(maps, lambda: len(maps.lister) > 0)
+        )
+        fed: list[str] = []
+        source.start(fed.append)
+        for informer in (pods, maps):
+            informer.start()
+            await informer.synced()
+        await client.create(PODS, pod("a"), "shop")
+        await clock.sleep(1)
+        assert asked == []
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "m", "namespace": "shop"}}, "shop")
+        await clock.sleep(1)
+        await client.create(PODS, pod("b"), "shop")
+        await clock.sleep(1)
+        assert (asked, fed) == (["b"], ["shop/b"])
+        await client.delete(CONFIG_MAPS, "m", "shop")
+        await clock.sleep(1)
+        await client.create(PODS, pod("c"), "shop")
+        await clock.sleep(1)
+        assert asked == ["b"]
+        source.stop()
+        for informer in (pods, maps):
+            await informer.stop()
+
+    run_virtual(main)
+
+
+def test_a_source_hears_only_of_what_it_heeds_and_of_children_of_its_kind() -> None:
+    async def main(clock: VirtualClock) -> None:
+        client = Client(FakeTransport(clock))
+        informer = Informer(clock, client, PODS)
+        informer.start()
+        source = InformerSource(
+            informer, enqueue_self, heeds=LABELS, controlled_by=("apps", "ReplicaSet")
+        )
+        fed: list[str] = []
+        source.start(fed.append)
+        await source.wait_synced()
+        for name, kind in (("mine", "ReplicaSet"), ("other", "Job")):
+            created = await client.create(PODS, _controlled(name, kind), "shop")
+            await clock.sleep(1)
+            for labels in ({}, {}, {"a": "x"}):
+                changed = _controlled(name, kind, uid=created["metadata"]["uid"], labels=labels)
+                await client.update(PODS, changed, "shop")
+                await clock.sleep(1)
+        await client.create(PODS, pod("orphan"), "shop")
+        await clock.sleep(1)
+        # One that came, once for its labels, and one that nobody controls.
+        assert fed == ["shop/mine", "shop/mine", "shop/orphan"]
+        await informer.stop()
+
+    run_virtual(main)
+
+
+def _controlled(name: str, kind: str, *, labels: dict[str, str] | None = None, **meta: Any) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": True}
+    return {
+        "metadata": {"name": name, "namespace": "shop", "labels": labels or {}, "ownerReferences": [owner], **meta}
+    }

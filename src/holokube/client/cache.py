@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from holokube.client.audience import EVERYTHING, EXISTENCE
+
 JsonObject = dict[str, Any]
 JsonObjects = list[JsonObject]  # Where a method is called `list`, the type needs another name.
 Strings = list[str]
@@ -28,7 +30,13 @@ def object_key(obj: Mapping[str, Any]) -> str:
 class Index:
     """Keys of objects by the values that a function finds in them."""
 
-    def __init__(self, function: IndexFunction) -> None:
+    def __init__(self, function: IndexFunction, *, heeds: int = EVERYTHING, is_kept: bool = True) -> None:
+        """``heeds`` names the respects in which an object must change for its values to be others.
+
+        One that is not kept is empty until somebody asks for something in it.
+        """
+        self.heeds = heeds
+        self.is_kept = is_kept
         self._function = function
         self._by_value: dict[str, dict[str, None]] = {}
         self._values: dict[str, tuple[str, ...]] = {}
@@ -43,20 +51,23 @@ class Index:
             return
         by_value = self._by_value
         for value in after:
-            keys = by_value.get(value)
-            if keys is None:
-                keys = by_value[value] = {}
-            keys[key] = None
+            if value not in before:
+                keys = by_value.get(value)
+                if keys is None:
+                    by_value[value] = {key: None}
+                else:
+                    keys[key] = None
         if after:
             self._values[key] = after
         else:
             del self._values[key]
-        for value in dict.fromkeys(before):
-            if value not in after:
-                keys = by_value[value]
-                del keys[key]
-                if not keys:
-                    del by_value[value]
+        if before:
+            for value in dict.fromkeys(before):
+                if value not in after:
+                    keys = by_value[value]
+                    del keys[key]
+                    if not keys:
+                        del by_value[value]
 
     def get(self, value: str) -> Iterable[str]:
         """The keys under a value, in the order in which they came there."""
@@ -76,6 +87,8 @@ class Lister:
         self._objects: dict[str, JsonObject] = {}
         self._namespaces = Index(_namespace_of)
         self._indexes = {name: Index(function) for name, function in (indexers or {}).items()}
+        self._concerned: dict[int, tuple[Index, ...]] = {}
+        """Which indexes a change in some respects concerns; found when there is the first."""
 
     def get(self, name: str, namespace: str | None = None) -> JsonObject | None:
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
@@ -109,14 +122,21 @@ class Lister:
         """The values under which an index lists anything."""
         return self._index(index).values()
 
-    def add_index(self, name: str, function: IndexFunction) -> None:
-        """Adds an index at any time; what is there already is put in."""
+    def add_index(
+        self, name: str, function: IndexFunction, *, heeds: int = EVERYTHING, when_asked: bool = False
+    ) -> None:
+        """Adds an index at any time; what is there already is put in, or ``when_asked`` for it."""
         if name in self._indexes:
             raise ValueError(f"there is an index {name!r} already; choose another name")
-        index = Index(function)
+        index = self._indexes[name] = Index(function, heeds=heeds, is_kept=False)
+        if not when_asked:
+            self._keep(index)
+
+    def _keep(self, index: Index) -> None:
         for key, obj in self._objects.items():
             index.replace(key, obj)
-        self._indexes[name] = index
+        index.is_kept = True
+        self._concerned.clear()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -129,27 +149,38 @@ class Lister:
 
     def _index(self, name: str) -> Index:
         try:
-            return self._indexes[name]
+            index = self._indexes[name]
         except KeyError:
             known = ", ".join(sorted(self._indexes)) or "none"
             raise KeyError(f"no index {name!r}; there are: {known}") from None
+        if not index.is_kept:
+            self._keep(index)
+        return index
 
 
 class Cache(Lister):
     """A lister that can be written; only its informer does."""
 
-    def put(self, key: str, obj: JsonObject) -> None:
+    def put(self, key: str, obj: JsonObject, aspects: int = EXISTENCE) -> None:
+        """Takes an object's state over, which differs from the one before in the aspects named."""
         # Where an object lives is a part of its key.
-        if key not in self._objects:
+        if aspects & EXISTENCE:
             self._namespaces.replace(key, obj)
-        for index in self._indexes.values():
+        concerned = self._concerned.get(aspects)
+        if concerned is None:
+            concerned = tuple(
+                one for one in self._indexes.values() if one.is_kept and (one.heeds | EXISTENCE) & aspects
+            )
+            self._concerned[aspects] = concerned
+        for index in concerned:
             index.replace(key, obj)
         self._objects[key] = obj
 
     def remove(self, key: str) -> None:
         self._namespaces.replace(key, None)
         for index in self._indexes.values():
-            index.replace(key, None)
+            if index.is_kept:
+                index.replace(key, None)
         del self._objects[key]
 
     def all_keys(self) -> Strings:

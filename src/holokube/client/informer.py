@@ -10,14 +10,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
+from holokube.client.audience import (
+    EVERYTHING,
+    EXISTENCE,
+    Audience,
+    EventType,
+    Handler,
+    Kind,
+    Listener,
+    aspects_changed,
+    controller_kind,
+)
 from holokube.client.backoff import Backoff, BackoffPolicy
 from holokube.client.cache import Cache, IndexFunction, JsonObject, Lister, object_key
 from holokube.client.client import PAGE_SIZE, Client
@@ -25,11 +35,7 @@ from holokube.client.resources import Resource
 from holokube.client.transport import OnEvents, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, BadRequest, Expired, Gone, Invalid
 
-EventType = Literal["ADDED", "MODIFIED", "DELETED"]
-Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
-"""Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
-that was new in the event before, so that a handler which keeps sums can take away what it had added. A resync
-is a ``MODIFIED`` whose old is its new."""
+__all__ = ["EventType", "Follow", "Handler", "Informer", "Transform"]
 
 Follow = Callable[[OnEvents], Awaitable[None]]
 """Tells of all events of a watch until it ends."""
@@ -82,8 +88,7 @@ class Informer:
         self._rng = rng or Rng(f"informer/{resource}/{namespace or ''}/{label_selector}/{field_selector}")
         self._backoff = Backoff(clock, self._rng.fork("backoff"), backoff)
         self._cache = Cache(indexers)
-        # Replaced, not changed: a handler may add or remove others while it is being told.
-        self._handlers: tuple[Handler, ...] = ()
+        self._audience = Audience()
         self._version = ""
         self._seen = 0
         self._must_list = True
@@ -107,25 +112,47 @@ class Informer:
         """The version up to which the cache is known to be complete."""
         return self._version
 
-    def add_handler(self, on_event: Handler) -> Callable[[], None]:
+    def add_handler(self, on_event: Handler, *, heeds: int = EVERYTHING) -> Callable[[], None]:
         """Has ``on_event`` called from now on, at once with ``ADDED`` for what is there already.
 
-        Returns a function that takes it out again.
+        Changes in other respects than ``heeds`` are kept from it. Returns a function that takes it out again.
         """
+        return partial(self.dismiss, self.listen(on_event, heeds=heeds))
+
+    def listen(
+        self, on_event: Handler, *, heeds: int = EVERYTHING, controlled_by: Kind | None = None,
+        hears_orphans: bool = True,
+    ) -> Listener:  # fmt: skip
+        """As ``add_handler``, but only for changes in the respects that are named (``client.audience``), and to
+        objects that are not controlled by something of another group and kind, nor perhaps by nobody at all;
+        ``dismiss`` ends it.
+
+        That an object came or went is always told. ``old`` is the state before this very change, which need
+        not be the one last told of.
+        """
+        listener = Listener(on_event, heeds, controlled_by, hears_orphans)
         for obj in self._cache:
-            self._call(on_event, "ADDED", None, obj)
-        self._handlers = (*self._handlers, on_event)
+            if listener.hears(EXISTENCE, controller_kind(obj)):
+                self._call(on_event, "ADDED", None, obj)
+        self._audience.add(listener)
+        return listener
 
-        def remove() -> None:
-            left = list(self._handlers)
-            with suppress(ValueError):
-                left.remove(on_event)
-            self._handlers = tuple(left)
+    def dismiss(self, listener: Listener) -> None:
+        """Tell it of nothing any more; a second time does no harm."""
+        self._audience.remove(listener)
 
-        return remove
+    def set_away(self, listener: Listener, *, is_away: bool) -> None:
+        """Tell it of nothing for a while; it keeps its place among the others."""
+        self._audience.set_away(listener, is_away=is_away)
 
-    def add_index(self, name: str, function: IndexFunction) -> None:
-        self._cache.add_index(name, function)
+    def add_index(
+        self, name: str, function: IndexFunction, *, heeds: int = EVERYTHING, when_asked: bool = False
+    ) -> None:
+        """``heeds`` names the respects in which objects must differ for the function to tell another value.
+
+        An index ``when_asked`` is made when somebody first asks for something in it, and kept up from then on.
+        """
+        self._cache.add_index(name, function, heeds=heeds, when_asked=when_asked)
 
     async def synced(self) -> None:
         """Waits for the first list."""
@@ -261,14 +288,12 @@ class Informer:
             if what == "ERROR":
                 raise ApiError.from_status(obj)
             version = _version(obj)
+            is_newer = _order(version, self._version) > 0
             if what != "BOOKMARK":
-                self._apply(what, obj, version)
-            self._reach(version)
-
-    def _reach(self, version: str) -> None:
-        """The cache is complete up to a version."""
-        if version and _order(version, self._version) > 0:
-            self._version = version
+                self._apply(what, obj, version, is_newer=is_newer)
+            if is_newer and version:
+                # The cache is complete up to here.
+                self._version = version
 
     async def _replace(self, items: Iterable[JsonObject], version: str) -> bool:
         """Makes the cache what a list shows, with an event for each difference; False if it is refused.
@@ -302,7 +327,7 @@ class Informer:
         self._listed.set()
         return True
 
-    def _apply(self, type: str, obj: JsonObject, version: str) -> None:
+    def _apply(self, type: str, obj: JsonObject, version: str, *, is_newer: bool) -> None:
         """Takes over one event of a watch, unless the cache has seen it or something newer."""
         key = object_key(obj)
         old = self._cache.by_key(key)
@@ -312,7 +337,7 @@ class Informer:
             if old is not None and _order(version, _version(old)) >= 0:
                 self._remove(key)
         elif type in ("ADDED", "MODIFIED"):
-            if _order(version, self._version) > 0:
+            if is_newer:
                 self._put(key, old, obj if self._transform is None else self._transform(obj))
         else:
             self._log.warning("event of an unknown type ignored", type=type, key=key)
@@ -322,16 +347,26 @@ class Informer:
             # Deleted and made anew while nobody looked: two objects, not a change of one.
             self._remove(key)
             old = None
-        self._cache.put(key, new)
-        self._tell("ADDED" if old is None else "MODIFIED", old, new)
+        aspects = EXISTENCE if old is None else aspects_changed(old, new)
+        self._cache.put(key, new, aspects)
+        self._tell_those(self._audience.of(aspects, new), "ADDED" if old is None else "MODIFIED", old, new)
 
     def _remove(self, key: str) -> None:
         old = self._cache.by_key(key)
+        assert old is not None, "what is removed was there"
         self._cache.remove(key)
-        self._tell("DELETED", old, None)
+        self._tell_those(self._audience.of(EXISTENCE, old), "DELETED", old, None)
 
     def _tell(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        for handler in self._handlers:
+        """Tells everybody, whatever it is that has changed."""
+        obj = new if new is not None else old
+        assert obj is not None, "something came, went or changed"
+        self._tell_those(self._audience.of(EVERYTHING, obj), type, old, new)
+
+    def _tell_those(
+        self, handlers: tuple[Handler, ...], type: EventType, old: JsonObject | None, new: JsonObject | None
+    ) -> None:
+        for handler in handlers:
             try:
                 handler(type, old, new)
             except Exception as error:
@@ -371,11 +406,13 @@ async def _follow_on(stream: AsyncIterator[WatchEvent], on_events: OnEvents) -> 
 
 
 def _version(obj: Mapping[str, Any]) -> str:
-    return str(obj["metadata"].get("resourceVersion") or "")
+    version: str = obj["metadata"].get("resourceVersion") or ""
+    return version
 
 
 def _uid(obj: Mapping[str, Any]) -> str:
-    return str(obj["metadata"].get("uid") or "")
+    uid: str = obj["metadata"].get("uid") or ""
+    return uid
 
 
 def _order(a: str, b: str) -> int:

@@ -47,6 +47,7 @@ class InProcessTransport:
 
     def __init__(self, registry: Registry, caller: Caller = IN_PROCESS) -> None:
         self._registry = registry
+        self._find = registry.table.find
         self._caller = caller
         self._open: set[WatchStream] = set()
         self._closed = False
@@ -66,7 +67,8 @@ class InProcessTransport:
             raise ServiceUnavailable(f"{problem} {problem.hint}".strip()) from problem
 
     async def _answer(self, call: Call) -> JsonObject:
-        served = self._served(call.resource)
+        resource = call.resource
+        served = self._find(resource.group, resource.version, resource.plural) or self._served(resource)
         if call.subresource and call.subresource != "status":
             return await self._subresource(call, served)
         if call.verb not in (served.info.verbs if not call.subresource else served.info.subresources["status"].verbs):

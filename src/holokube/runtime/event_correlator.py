@@ -167,6 +167,13 @@ class LruCache(Generic[K, V]):
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
+    def add(self, key: K, value: V) -> None:
+        """As ``put``, for a key that is not there: a new one is the last in any case."""
+        entries = self._entries
+        entries[key] = value
+        if len(entries) > self._capacity:
+            entries.popitem(last=False)
+
 
 @dataclass(slots=True)
 class _Similar:
@@ -221,21 +228,23 @@ class CountingCorrelator:
         kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
         type_, reason, message = occurrence.type, occurrence.reason, occurrence.message
         group = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason)
-        key: Hashable = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason, field_path, message)
-        if self._has_many_messages(group, message):
-            # From the tenth message of the same reason on, all of them go into one event.
-            key, counted = group, self._combined(occurrence)
-        else:
-            counted = occurrence
+        # From the tenth message of the same reason on, all of them go into one event.
+        is_combined = self._has_many_messages(group, message)
+        key: Hashable = group
+        if not is_combined:
+            key = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason, field_path, message)
         seen = self._seen.get(key)
         if seen is not None:
             seen.count += 1
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
         passes = self._passes_spam_filter(group[:-1]) if self._passes is None else self._passes(occurrence)
+        if seen is not None and not passes:
+            return None
+        counted = self._combined(occurrence) if is_combined else occurrence
         if seen is None:
-            self._seen.put(key, _Seen(counted))
+            self._seen.add(key, _Seen(counted))
             return EventWrite(key, lambda: (counted.event, None), is_patch=False) if passes else None
-        return _counted_write(key, seen, counted) if passes else None
+        return _counted_write(key, seen, counted)
 
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         seen = self._seen.get(key)
@@ -251,7 +260,10 @@ class CountingCorrelator:
     def _has_many_messages(self, group: Hashable, message: str) -> bool:
         now_s = self._clock.monotonic()
         similar = self._similar.get(group)
-        if similar is None or now_s - similar.last_s > self._similar_window_s:
+        if similar is None:
+            similar = _Similar({}, now_s)
+            self._similar.add(group, similar)
+        elif now_s - similar.last_s > self._similar_window_s:
             similar = _Similar({}, now_s)
             self._similar.put(group, similar)
         messages = similar.messages
@@ -283,7 +295,7 @@ class CountingCorrelator:
         bucket = self._buckets.get(subject)
         if bucket is None:
             bucket = TokenBucket(self._clock, per_s=self._spam_per_s, burst=self._spam_burst)
-            self._buckets.put(subject, bucket)
+            self._buckets.add(subject, bucket)
         return bucket.try_take()
 
 

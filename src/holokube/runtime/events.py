@@ -35,6 +35,7 @@ from holokube.runtime.event_correlator import (
     CountingCorrelator,
     EventWrite,
     Occurrence,
+    Reference,
     SeriesCorrelator,
     reference_json,
     reference_of,
@@ -104,6 +105,9 @@ class EventRecorder:
         # Components of one virtual instant share the time, so names are kept apart by a few nanoseconds.
         self._name_offset_ns = zlib.crc32(f"{component}/{host}".encode()) % 1000
         self._last_name_ns = 0
+        self._maker = self._make
+        # An owner has much to tell at once, of each of its pods.
+        self._last_referred: tuple[Mapping[str, Any] | None, Reference] = (None, ())
         self._log = get_logger("holokube.runtime.events").bind(component=component)
 
     @property
@@ -272,19 +276,11 @@ class EventRecorder:
         if not isinstance(message, str):
             # The event itself is made later, where nobody could be told.
             raise TypeError(f"the message of an event is a text, not {message!r}")
-        meta = obj.get("metadata")
-        if meta is None:
-            reference = reference_of(object_reference(obj))
-        else:
-            kind, name, api_version, get = obj.get("kind"), meta.get("name"), obj.get("apiVersion"), meta.get
-            if not (kind and name and api_version):
-                # This tells which of them is missing.
-                object_reference(obj)
-            reference = (
-                kind, get("namespace") or None, name, get("uid") or None, api_version, get("resourceVersion") or None,
-                None,
-            )  # fmt: skip
-        occurrence = Occurrence(reference, type, reason, message, self._make)
+        last, reference = self._last_referred
+        if obj is not last:
+            reference = _reference_to(obj)
+            self._last_referred = obj, reference
+        occurrence = Occurrence(reference, type, reason, message, self._maker)
         occurrence.told_s = self._clock.time()
         if annotations:
             occurrence.annotations = dict(annotations)
@@ -343,6 +339,20 @@ class EventRecorder:
         name = f"{object_name}.{self._last_name_ns:x}"
         # Some kinds allow names that an Event may not have (RBAC has colons); upstream takes a UUID then too.
         return name if not is_dns1123_subdomain(name) else self._rng.uid()
+
+
+def _reference_to(obj: Mapping[str, Any]) -> Reference:
+    """What tells an object, or a reference to one, from others."""
+    meta = obj.get("metadata")
+    if meta is None:
+        return reference_of(object_reference(obj))
+    kind, name, api_version, get = obj.get("kind"), meta.get("name"), obj.get("apiVersion"), meta.get
+    if not (kind and name and api_version):
+        # This tells which of them is missing.
+        object_reference(obj)
+    return (
+        kind, get("namespace") or None, name, get("uid") or None, api_version, get("resourceVersion") or None, None,
+    )  # fmt: skip
 
 
 def object_reference(obj: Mapping[str, Any]) -> JsonObject:

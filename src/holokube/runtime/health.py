@@ -10,14 +10,17 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from aiohttp import web
+from typing import TYPE_CHECKING
 
 import holokube
 from holokube.base.errors import ConfigError
 from holokube.base.log import get_logger
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal
+
+if TYPE_CHECKING:
+    # What serves is imported by those who serve: a run on virtual time has checks, and no server.
+    from aiohttp import web
 
 Check = Callable[[], str | None]
 """Returns what is wrong, or nothing. An exception counts as a failure too."""
@@ -119,6 +122,8 @@ class HealthServer:
 
     def application(self) -> web.Application:
         """The aiohttp application, for a server of your own."""
+        from aiohttp import web
+
         app = web.Application()
         for endpoint in _ENDPOINTS:
             app.router.add_get(f"/{endpoint}", self._handle_all)
@@ -129,6 +134,8 @@ class HealthServer:
         return app
 
     async def run(self, stop: StopSignal) -> None:
+        from aiohttp import web
+
         runner = web.AppRunner(self.application(), access_log=None, handle_signals=False)
         await runner.setup()
         try:
@@ -148,6 +155,8 @@ class HealthServer:
             await runner.cleanup()
 
     async def _handle_all(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
         code, body = self._checks.report(
             request.path.strip("/"),
             verbose="verbose" in request.query,
@@ -156,16 +165,22 @@ class HealthServer:
         return web.Response(status=code, body=body.encode(), headers=_TEXT)
 
     async def _handle_one(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
         endpoint = request.path.strip("/").split("/")[0]
         code, body = self._checks.report_one(endpoint, request.match_info["check"])
         return web.Response(status=code, body=body.encode(), headers=_TEXT)
 
     async def _handle_metrics(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
         assert self._metrics is not None
         body, content_type = self._metrics.render(",".join(request.headers.getall("Accept", [])))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _handle_version(self, _request: web.Request) -> web.Response:
+        from aiohttp import web
+
         return web.json_response(version_info())
 
 

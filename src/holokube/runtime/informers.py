@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
+from holokube.client.audience import EVERYTHING
 from holokube.client.cache import IndexFunction
 from holokube.client.client import Client
 from holokube.client.informer import EventType, Informer
@@ -47,11 +48,18 @@ class InformerSet:
             self._informers[resource] = informer
         return informer
 
-    def indexed(self, resource: Resource, name: str, function: IndexFunction) -> Informer:
-        """The informer, with an index of that name; several may ask for the same one."""
+    def indexed(
+        self, resource: Resource, name: str, function: IndexFunction, *, heeds: int = EVERYTHING,
+        when_asked: bool = False,
+    ) -> Informer:  # fmt: skip
+        """The informer, with an index of that name; several may ask for the same one.
+
+        ``heeds`` names what the function looks at (``client.audience``); ``when_asked``, that the index need not
+        be there before somebody asks for something in it.
+        """
         informer = self.get(resource)
         if (resource, name) not in self._indexes:
-            informer.add_index(name, function)
+            informer.add_index(name, function, heeds=heeds, when_asked=when_asked)
             self._indexes.add((resource, name))
         return informer
 

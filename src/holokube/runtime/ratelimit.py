@@ -89,9 +89,10 @@ class TokenBucket:
 
     def _refill(self) -> None:
         now_s = self._clock.monotonic()
-        elapsed_s = max(0.0, now_s - self._updated_s)
+        elapsed_s = now_s - self._updated_s
         self._updated_s = now_s
-        self._tokens = min(self._burst, self._tokens + elapsed_s * self._per_s)
+        if elapsed_s > 0.0:
+            self._tokens = min(self._burst, self._tokens + elapsed_s * self._per_s)
 
 
 class BucketLimiter:

@@ -147,16 +147,26 @@ class Controller(Generic[K]):
             except QueueShutDown:
                 return
             try:
-                if not stop.is_set():
-                    await self._reconcile_one(queue, key)
+                if stop.is_set():
+                    continue
+                if self._metrics is not None:
+                    await self._reconcile_measured(queue, key, self._metrics)
+                    continue
+                try:
+                    result = await self._reconcile(key)
+                except Exception as error:
+                    self._on_error(queue, key, error)
+                else:
+                    if result is None or result is DONE:
+                        queue.forget(key)
+                    else:
+                        self._on_result(queue, key, result)
             finally:
                 queue.done(key)
 
-    async def _reconcile_one(self, queue: WorkQueue[K], key: K) -> None:
-        started_s = 0.0
-        if self._metrics is not None:
-            started_s = self._clock.monotonic()
-            self._metrics.started()
+    async def _reconcile_measured(self, queue: WorkQueue[K], key: K, metrics: ControllerMetrics) -> None:
+        started_s = self._clock.monotonic()
+        metrics.started()
         outcome = "error"
         try:
             result = await self._reconcile(key) or DONE
@@ -165,8 +175,7 @@ class Controller(Generic[K]):
         else:
             outcome = self._on_result(queue, key, result)
         finally:
-            if self._metrics is not None:
-                self._metrics.finished(outcome, self._clock.monotonic() - started_s)
+            metrics.finished(outcome, self._clock.monotonic() - started_s)
 
     def _on_result(self, queue: WorkQueue[K], key: K, result: Result) -> str:
         if result.requeue_after_s is None:

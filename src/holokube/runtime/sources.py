@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from holokube.client.audience import EVERYTHING, Kind, Listener
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.kube.types import JsonObject
@@ -45,6 +46,14 @@ Predicate = Callable[[Change], bool]
 Concern = Callable[[JsonObject | None, JsonObject | None], bool]
 """Whether a change, told as (old, new), may concern a controller at all."""
 MapFunction = Callable[[JsonObject], Iterable[K]]
+
+
+class Need(NamedTuple):
+    """Something without which no change concerns a controller: pods, say, while there are no services."""
+
+    informer: Informer
+    """The one whose changes decide."""
+    is_met: Callable[[], bool]
 
 
 class Source(Protocol[K_co]):
@@ -132,32 +141,55 @@ class InformerSource(Generic[K]):
         *,
         predicates: Sequence[Predicate] = (),
         concerns: Concern | None = None,
+        heeds: int = EVERYTHING,
+        controlled_by: Kind | None = None,
+        hears_orphans: bool = True,
+        needs: Need | None = None,
     ) -> None:
         """``concerns`` is asked before anything else is done, and is to be quick.
 
         Each pod's every change comes by at each controller that has to do with pods, and concerns one or two.
+        Better than to be quick is not to be asked: changes in other respects than ``heeds``, objects that
+        something else than ``controlled_by`` controls, or nobody where orphans are not to be heard of, and all
+        while ``needs`` is not met, do not come by.
         """
         self._informer = informer
+        self._heeds, self._controlled_by, self._needs = heeds, controlled_by, needs
+        self._hears_orphans = hears_orphans
         self._concerns = concerns
         self._map = map_object
         self._predicates = tuple(predicates)
         self._enqueue: Callable[[K], None] | None = None
-        self._remove: Callable[[], None] | None = None
+        self._listener: Listener | None = None
+        self._forget_needs: Callable[[], None] | None = None
 
     def start(self, enqueue: Callable[[K], None]) -> None:
-        if self._remove is not None:
+        if self._listener is not None:
             raise RuntimeError("this source is in use already; give each controller sources of its own")
         self._enqueue = enqueue
-        self._remove = self._informer.add_handler(self._on_event)
+        self._listener = self._informer.listen(
+            self._on_event, heeds=self._heeds, controlled_by=self._controlled_by,
+            hears_orphans=self._hears_orphans,
+        )  # fmt: skip
+        if self._needs is not None:
+            self._look_after_needs()
+            self._forget_needs = self._needs.informer.add_handler(self._look_after_needs)
 
     async def wait_synced(self) -> None:
         await self._informer.synced()
 
     def stop(self) -> None:
-        if self._remove is not None:
-            self._remove()
-            self._remove = None
+        if self._forget_needs is not None:
+            self._forget_needs()
+            self._forget_needs = None
+        if self._listener is not None:
+            self._informer.dismiss(self._listener)
+            self._listener = None
             self._enqueue = None
+
+    def _look_after_needs(self, *_event: object) -> None:
+        if self._needs is not None and self._listener is not None:
+            self._informer.set_away(self._listener, is_away=not self._needs.is_met())
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """Feeds one change; an update concerns the keys of both states, as the owner may have changed."""
@@ -171,6 +203,9 @@ class InformerSource(Generic[K]):
             for predicate in self._predicates:
                 if not predicate(change):
                     return
+        if old is None or (new is not None and self._map is enqueue_self):
+            # An object's own key is the same in both states.
+            old = new
         keys: dict[K, None] = {} if old is None else dict.fromkeys(self._map(old))
         if new is not None and new is not old:
             for key in self._map(new):

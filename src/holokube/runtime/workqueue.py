@@ -64,7 +64,8 @@ class WorkQueue(Generic[T]):
         self._clock = clock
         self.name = name
         self._limiter: RateLimiter[T] = limiter if limiter is not None else default_limiter(clock)
-        # Ready items by priority; the dict inside is the ordered set. Levels are kept sorted, lowest first.
+        # Ready items by priority; the dict inside is the ordered set. Levels are kept sorted, lowest first. The last
+        # one that is left stays when it is empty: most queues have only one, and hold one item at a time.
         self._levels: dict[int, OrderedDict[T, None]] = {}
         self._order: list[int] = []
         self._size = 0
@@ -99,6 +100,11 @@ class WorkQueue(Generic[T]):
         """How many items wait for their time."""
         self._promote_due()
         return len(self._delayed)
+
+    @property
+    def has_due(self) -> bool:
+        """Whether the time of a delayed item has come, and nobody has noticed yet."""
+        return bool(self._heap) and self._heap[0][0] <= self._clock.monotonic() + _DUE_TOLERANCE_S
 
     @property
     def processing(self) -> int:
@@ -173,14 +179,16 @@ class WorkQueue(Generic[T]):
     async def get(self) -> T:
         """Waits for the next item; ``done`` must follow. Raises QueueShutDown at the end."""
         while True:
-            self._promote_due()
+            if self._heap:
+                self._promote_due()
             if self._size:
                 return self._pop()
             if self._shutting_down:
                 raise QueueShutDown(f"work queue {self.name!r} is shut down")
             getter = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
-            self._arm_timer()
+            if self._heap:
+                self._arm_timer()
             try:
                 await getter
             except BaseException:
@@ -206,7 +214,8 @@ class WorkQueue(Generic[T]):
         priority = self._dirty.get(item)
         if priority is not None:
             self._push(item, priority)
-        self._wake_drainers()
+        if self._drainers:
+            self._wake_drainers()
 
     def shut_down(self) -> None:
         """Takes no more items and drops the delayed ones; what is queued is still handed out."""
@@ -239,20 +248,26 @@ class WorkQueue(Generic[T]):
     def _push(self, item: T, priority: int) -> None:
         level = self._levels.get(priority)
         if level is None:
+            if not self._size:
+                self._levels.clear()
+                self._order.clear()
             level = self._levels[priority] = OrderedDict()
             insort(self._order, priority)
         level[item] = None
         self._size += 1
-        self._wake_getter()
+        getters = self._getters
+        while getters:
+            getter = getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
 
     def _pop(self) -> T:
-        priority = self._order[-1]
-        level = self._levels[priority]
+        level = self._levels[self._order[-1]]
         item, _ = level.popitem(last=False)
-        if not level:
-            del self._levels[priority]
-            self._order.pop()
         self._size -= 1
+        if not level and self._size:
+            del self._levels[self._order.pop()]
         del self._dirty[item]
         now_s = self._clock.monotonic()
         self._processing_since_s[item] = now_s
@@ -266,10 +281,10 @@ class WorkQueue(Generic[T]):
             return
         level = self._levels[old]
         del level[item]
-        if not level:
+        self._size -= 1
+        if not level and self._size:
             del self._levels[old]
             self._order.remove(old)
-        self._size -= 1
         self._push(item, new)
 
     def _wake_getter(self) -> None:
@@ -284,8 +299,9 @@ class WorkQueue(Generic[T]):
         if not self._heap:
             return
         limit_s = self._clock.monotonic() + _DUE_TOLERANCE_S
-        while self._heap and self._heap[0][0] <= limit_s:
-            _, sequence, item = heapq.heappop(self._heap)
+        heap = self._heap
+        while heap and heap[0][0] <= limit_s:
+            _, sequence, item = heapq.heappop(heap)
             entry = self._delayed.get(item)
             if entry is not None and entry[1] == sequence:
                 del self._delayed[item]

@@ -1,0 +1,150 @@
+"""Who is told of which change: each listener says what concerns it, and a change is brought to nobody else.
+
+Each pod's every change comes by at two dozen handlers, and most changes are of the status alone, which half of them
+never look at. What a change is about is found out once, and who wants to hear of it is known from the last one like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+JsonObject = dict[str, Any]
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
+"""Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
+that was new in the change before, so that a handler which keeps sums can take away what it had added. A resync
+is a ``MODIFIED`` whose old is its new."""
+
+ANYTHING_ELSE: Final = 1
+SPEC: Final = 2
+STATUS: Final = 4
+PHASE: Final = 8
+"""``status.phase``; what heeds the status need not name it."""
+LABELS: Final = 16
+OWNERS: Final = 32
+FINALIZERS: Final = 64
+DELETION: Final = 128
+"""``metadata.deletionTimestamp``."""
+EVERYTHING: Final = 255
+EXISTENCE: Final = 256
+"""It came or went, which everybody is told of."""
+
+Kind = tuple[str, str]
+"""Group (or ``apiVersion``, where it is said) and kind."""
+_NOBODY: Final[Kind] = ("", "")
+
+
+def controller_kind(obj: Mapping[str, Any]) -> Kind:
+    """``apiVersion`` and kind of who controls an object; empty for an orphan."""
+    references = obj["metadata"].get("ownerReferences")
+    if references:
+        for reference in references:
+            if reference.get("controller"):
+                return reference.get("apiVersion") or "", reference.get("kind") or ""
+    return _NOBODY
+
+
+def aspects_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
+    """In which respects two states of an object may differ; never leaves one out in which they do.
+
+    Large parts are only looked at as a whole: in process, what a write leaves alone is the very same object.
+    """
+    found = ANYTHING_ELSE
+    if old.get("spec") is not new.get("spec"):
+        found |= SPEC
+    before, after = old.get("status"), new.get("status")
+    if before is not after:
+        found |= STATUS
+        if not before or not after or before.get("phase") != after.get("phase"):
+            found |= PHASE
+    was, is_ = old["metadata"].get, new["metadata"].get
+    a, b = was("labels"), is_("labels")
+    if a is not b and a != b:
+        found |= LABELS
+    a, b = was("ownerReferences"), is_("ownerReferences")
+    if a is not b and a != b:
+        found |= OWNERS
+    a, b = was("finalizers"), is_("finalizers")
+    if a is not b and a != b:
+        found |= FINALIZERS
+    a, b = was("deletionTimestamp"), is_("deletionTimestamp")
+    if a is not b and a != b:
+        found |= DELETION
+    return found
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    """One who is told, and of what."""
+
+    handler: Handler
+    heeds: int
+    """Changes in none of these respects are kept from it."""
+    controlled_by: Kind | None
+    """If given, objects that are controlled by another kind are kept from it."""
+    hears_orphans: bool = True
+    """Whether it is told of objects that nobody controls, if ``controlled_by`` is given."""
+    is_away: bool = False
+
+    def hears(self, aspects: int, controller: Kind) -> bool:
+        """Whether it is told of a change in some respects to an object that is controlled by such a one."""
+        if self.is_away or not (self.heeds | EXISTENCE) & aspects:
+            return False
+        if self.controlled_by is None:
+            return True
+        if controller == _NOBODY:
+            # Which those may be whose owners have just changed.
+            return self.hears_orphans or bool(aspects & OWNERS)
+        api_version, kind = controller
+        return self.controlled_by == (api_version.rpartition("/")[0], kind)
+
+
+class Audience:
+    """The listeners of an informer, in the order in which they came."""
+
+    __slots__ = ("_chosen", "_listeners")
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+        self._chosen: dict[tuple[int, Kind], tuple[Handler, ...]] = {}
+        """Who has to be told, by what is told; found when it first happens."""
+
+    def add(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+        self._chosen.clear()
+
+    def remove(self, listener: Listener) -> None:
+        """Takes one out; a second time does no harm."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+            self._chosen.clear()
+
+    def set_away(self, listener: Listener, *, is_away: bool) -> None:
+        """One who is away keeps its place, and is told of nothing."""
+        if listener.is_away != is_away:
+            listener.is_away = is_away
+            self._chosen.clear()
+
+    def of(self, aspects: int, obj: Mapping[str, Any]) -> tuple[Handler, ...]:
+        """Who has to be told of a change of an object in some respects, in order.
+
+        The tuple is never changed: a handler may add or remove others while it is being told.
+        """
+        # One whose owners changed concerns those who listen for the old one and for the new one.
+        kind = _NOBODY
+        if not aspects & OWNERS:
+            references = obj["metadata"].get("ownerReferences")
+            if references:
+                # As ``controller_kind`` has it, without a call where there is only one, as is the rule.
+                first = references[0]
+                kind = (
+                    (first.get("apiVersion") or "", first.get("kind") or "")
+                    if first.get("controller") else controller_kind(obj)
+                )  # fmt: skip
+        chosen = self._chosen.get((aspects, kind))
+        if chosen is None:
+            chosen = tuple(one.handler for one in self._listeners if one.hears(aspects, kind))
+            self._chosen[aspects, kind] = chosen
+        return chosen

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holokube.client.audience import (
+    DELETION,
+    EVERYTHING,
+    EXISTENCE,
+    FINALIZERS,
+    LABELS,
+    OWNERS,
+    PHASE,
+    SPEC,
+    STATUS,
+    Audience,
+    Handler,
+    Kind,
+    Listener,
+    aspects_changed,
+    controller_kind,
+)
+from holokube.client.cache import Cache
+
+WEB = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
+RUN = {"apiVersion": "batch/v1", "kind": "Job", "name": "run", "controller": True}
+FRIEND = {"apiVersion": "v1", "kind": "ConfigMap", "name": "friend"}
+METADATA = {
+    LABELS: ("labels", (None, {}, {"a": "x"}, {"a": "y"})),
+    OWNERS: ("ownerReferences", (None, [], [WEB], [RUN], [FRIEND, RUN], [FRIEND])),
+    FINALIZERS: ("finalizers", (None, ["f"], ["f", "g"])),
+    DELETION: ("deletionTimestamp", (None, "2026-01-05T08:30:00Z", "2026-01-05T08:30:05Z")),
+}
+SPECS: tuple[Any, ...] = (None, {}, {"nodeName": "n1"}, {"nodeName": "n2"})
+STATUSES: tuple[Any, ...] = (
+    None, {}, {"phase": "Running"}, {"phase": "Running", "conditions": []}, {"phase": "Failed"},
+)  # fmt: skip
+
+
+def _with(value: Any, name: str, *, is_copy: bool = False) -> dict[str, Any]:
+    """A field that is left out, there, or an equal copy of what another object has there."""
+    if value is None:
+        return {}
+    return {name: type(value)(value) if is_copy else value}
+
+
+OBJECTS = st.builds(
+    lambda spec, status, *meta: {
+        "metadata": {"name": "p", **{k: v for one in meta for k, v in one.items()}},
+        **_with(spec, "spec"), **_with(status, "status"),
+    },
+    st.sampled_from(SPECS), st.sampled_from(STATUSES),
+    *(
+        st.builds(_with, st.sampled_from(values), st.just(name), is_copy=st.booleans())
+        for name, values in METADATA.values()
+    ),
+)  # fmt: skip
+KINDS = st.sampled_from((None, ("apps", "ReplicaSet"), ("batch", "Job")))
+
+
+@given(OBJECTS, OBJECTS)
+def test_no_respect_in_which_an_object_changed_is_left_out(old: dict[str, Any], new: dict[str, Any]) -> None:
+    found = aspects_changed(old, new)
+    assert found & EVERYTHING == found
+    for aspect, (name, _) in METADATA.items():
+        assert bool(found & aspect) == (old["metadata"].get(name) != new["metadata"].get(name))
+    if old.get("spec") != new.get("spec"):
+        assert found & SPEC
+    if old.get("status") != new.get("status"):
+        assert found & STATUS
+    if (old.get("status") or {}).get("phase") != (new.get("status") or {}).get("phase"):
+        assert found & PHASE
+
+
+def test_a_part_that_is_the_very_same_object_has_not_changed() -> None:
+    spec, status = {"a": 1}, {"phase": "Running"}
+    old = {"metadata": {"name": "p", "resourceVersion": "1"}, "spec": spec, "status": status}
+    new = {**old, "metadata": {"name": "p", "resourceVersion": "2"}}
+    assert not aspects_changed(old, new) & (SPEC | STATUS | PHASE)
+    assert aspects_changed(old, {**new, "status": dict(status)}) & (STATUS | PHASE) == STATUS
+
+
+def _owners(obj: Mapping[str, Any]) -> Any:
+    return obj["metadata"].get("ownerReferences")
+
+
+def _group_and_kind(obj: Mapping[str, Any]) -> Kind | None:
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return reference["apiVersion"].rpartition("/")[0], reference["kind"]
+    return None
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, EXISTENCE - 1), KINDS, st.booleans(), st.booleans()), max_size=5),
+    st.lists(st.tuples(st.none() | OBJECTS, OBJECTS), max_size=5),
+)
+def test_each_is_told_of_what_concerns_it_in_the_order_in_which_they_came(
+    listeners: list[tuple[int, Kind | None, bool, bool]], changes: list[tuple[dict[str, Any] | None, dict[str, Any]]]
+) -> None:
+    audience = Audience()
+    handlers: list[Handler] = []
+    for heeds, kind, orphans, is_away in listeners:
+        handlers.append(lambda _type, _old, _new: None)
+        listener = Listener(handlers[-1], heeds, kind, orphans)
+        audience.add(listener)
+        audience.set_away(listener, is_away=is_away)
+    for old, new in changes:
+        aspects = EXISTENCE if old is None else aspects_changed(old, new)
+        wanted = []
+        for handler, (heeds, kind, orphans, is_away) in zip(handlers, listeners, strict=True):
+            is_other = kind is not None and _group_and_kind(new) not in ((None, kind) if orphans else (kind,))
+            same_owner = old is None or _owners(old) == _owners(new)
+            if not is_away and (old is None or heeds & aspects) and not (is_other and same_owner):
+                wanted.append(handler)
+        assert list(audience.of(aspects, new)) == wanted
+
+
+def test_one_who_is_away_keeps_its_place() -> None:
+    told: list[str] = []
+    audience = Audience()
+
+    def hears(name: str) -> Listener:
+        return Listener(lambda _type, _old, _new: told.append(name), EVERYTHING, None)
+
+    listeners = {name: hears(name) for name in "abc"}
+    for listener in listeners.values():
+        audience.add(listener)
+
+    def tell() -> str:
+        told.clear()
+        for handler in audience.of(EXISTENCE, {"metadata": {"name": "p"}}):
+            handler("ADDED", None, None)
+        return "".join(told)
+
+    assert tell() == "abc"
+    audience.set_away(listeners["b"], is_away=True)
+    assert tell() == "ac"
+    audience.set_away(listeners["b"], is_away=False)
+    assert tell() == "abc"
+    audience.remove(listeners["a"])
+    audience.remove(listeners["a"])
+    assert tell() == "bc"
+
+
+def test_only_a_controller_counts_as_the_kind_of_an_objects_owner() -> None:
+    assert controller_kind({"metadata": {"ownerReferences": [FRIEND, RUN]}}) == ("batch/v1", "Job")
+    assert controller_kind({"metadata": {"ownerReferences": [FRIEND]}}) == ("", "")
+    assert controller_kind({"metadata": {}}) == ("", "")
+
+
+def _labels(obj: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in (obj["metadata"].get("labels") or {}).items()]
+
+
+def _phase(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    phase = (obj.get("status") or {}).get("phase")
+    return (phase,) if phase else ()
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | OBJECTS, st.booleans()), max_size=12))
+def test_an_index_that_heeds_what_it_looks_at_is_as_one_that_heeds_everything(
+    steps: list[tuple[str, dict[str, Any] | None, bool]]
+) -> None:
+    plain, picky = Cache(), Cache()
+    for name, function, heeds in (("labels", _labels, LABELS), ("phase", _phase, PHASE)):
+        plain.add_index(name, function)
+        picky.add_index(name, function, heeds=heeds)
+    picky.add_index("late", _labels, heeds=LABELS, when_asked=True)
+    for key, new, asks in steps:
+        old = plain.by_key(key)
+        if new is None:
+            if old is not None:
+                plain.remove(key)
+                picky.remove(key)
+        else:
+            plain.put(key, new)
+            picky.put(key, new, EXISTENCE if old is None else aspects_changed(old, new))
+        for index in ("labels", "phase"):
+            assert picky.index_values(index) == plain.index_values(index)
+            for value in plain.index_values(index):
+                assert picky.by_index(index, value) == plain.by_index(index, value)
+        if asks:
+            assert sorted(picky.index_values("late")) == sorted(plain.index_values("labels"))
+            for value in plain.index_values("labels"):
+                assert len(picky.by_index("late", value)) == len(plain.by_index("labels", value))
