@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import subprocess
@@ -143,6 +144,29 @@ def test_the_server_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment(tmp_path)
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_of_a_scenario_imports_no_server(tmp_path: Path) -> None:
+    code = (
+        "import sys\nimport holokube.cli.run_many\n"
+        "heavy = {'aiohttp', 'rich', 'holokube.karpenter.app'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_how_seldom_a_command_collects_is_over_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def rarely() -> None:
+        gc.set_threshold(1_000_000, 3, 4)
+
+    monkeypatch.setattr(cli.Program, "get_command", lambda *_: rarely)
+    before = gc.get_threshold()
+    assert cli.run(["run"]) == 0
+    assert gc.get_threshold() == before
 
 
 def test_common_options_count_before_and_after_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,3 +183,26 @@ def test_a_failed_write_is_tried_again_later_and_one_of_a_missing_pod_is_not() -
         assert len(world.wheel) == 0 and world.keeper.stats.refused == 1
 
     play(scene)
+
+
+def test_pods_of_a_node_that_is_gone_are_forgotten_and_with_them_what_is_due() -> None:
+    def scene(world: World) -> None:
+        world.carrier.sent[0][1]({}, InternalError("broken"))
+        assert len(world.keeper) == len(world.wheel) == 1
+        world.keeper.bury_node(world.node)
+        assert len(world.keeper) == len(world.wheel) == 0
+        assert world.node.pods == world.node.admitted == []
+
+    play(scene)
+
+
+def test_an_answer_for_a_pod_of_a_node_that_is_gone_changes_nothing() -> None:
+    def scene(world: World) -> None:
+        answer = world.patched("6")
+        world.keeper.bury_node(world.node)
+        world.answer(answer)
+        world.keeper.gone(answer)
+        assert len(world.keeper) == 0
+        assert world.verbs == ["patch"]
+
+    play(scene)

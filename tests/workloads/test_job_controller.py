@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 
 from holokube.client.faulty import Faults
 from holokube.client.resources import JOBS, PODS
 from holokube.kube.errors import NotFound
 from holokube.kube.types import JsonObject
+from holokube.runtime.result import Result
 from holokube.workloads import job_controller, ttl_after_finished_controller
+from holokube.workloads.job_controller import JobReconciler
 from tests.builders import pod
 from tests.workloads.world import STORM, World, conditions
 
@@ -275,3 +278,53 @@ def test_whatever_goes_wrong_every_pod_is_counted_once(seed: int, mode: str) -> 
         if mode == "NonIndexed":
             assert status["succeeded"] == ended.count("Succeeded")
         assert status["uncountedTerminatedPods"] == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_that_are_passed_over_would_have_led_to_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = {"all": 0, "some": 0}
+    usual = JobReconciler.reconcile
+
+    def objects(name: str) -> list[bytes]:
+        async def counted(self: JobReconciler, key: str) -> Result | None:
+            looks[name] += 1
+            return await usual(self, key)
+
+        monkeypatch.setattr(JobReconciler, "reconcile", counted)
+        with world_of(seed=seed) as world:
+            for number in range(6):
+                ttl = {"ttlSecondsAfterFinished": 20} if number % 2 else {}
+                world.create(JOBS, make(f"work-{number}", completions=1 + seed, parallelism=2, **ttl))
+                world.pass_time(7)
+            world.delete(JOBS, "work-5", propagation="Background")
+            world.pass_time(200)
+            return [orjson.dumps(each) for resource in (JOBS, PODS) for each in world.list(resource)]
+
+    found = objects("some")
+    for name in ("concerns_job", "concerns_pod"):
+        monkeypatch.setattr(JobReconciler, name, lambda *_: True)
+    assert found == objects("all")
+    assert looks["some"] < looks["all"]
+
+
+def test_nothing_is_remembered_of_jobs_that_are_over() -> None:
+    made: list[JobReconciler] = []
+    usual = JobReconciler.__init__
+
+    def noted(self: JobReconciler, *args: Any) -> None:
+        made.append(self)
+        usual(self, *args)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(JobReconciler, "__init__", noted)
+        with world_of() as world:
+            world.create(JOBS, make(completions=3, parallelism=2))
+            world.create(JOBS, make("gone", completions=3, parallelism=1, suspend=True))
+            world.pass_time(20)
+            world.delete(JOBS, "gone", propagation="Background")
+            world.pass_time(60)
+            (reconciler,) = made
+            assert not (
+                reconciler._backoffs or reconciler._removed or reconciler._selectors or reconciler._busy
+                or reconciler._written._versions or reconciler._expectations._by_owner
+            )  # fmt: skip

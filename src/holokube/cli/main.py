@@ -7,6 +7,7 @@ modules.
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -96,6 +97,15 @@ def program(context: click.Context) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
+    usual = gc.get_threshold()
+    try:
+        return _run(arguments)
+    finally:
+        # A command may have the collector come seldom, which is no matter of whoever goes on after it.
+        gc.set_threshold(*usual)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     settings = Settings()
     try:
         result: Any = program.main(
@@ -111,4 +121,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """The entry point."""
-    sys.exit(run())
+    code = _run(None)
+    # To look for garbage among all that lies around takes a second after a large run, and the process ends anyway.
+    gc.freeze()
+    sys.exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from holokube.lab.results import RunResult
 from holokube.lab.run.runner import Observe, Progress, run_scenario
 from holokube.lab.scenario.model import PolicyKind, PolicySpec, Scenario
 from holokube.lab.scenario.reading import read_scenario
+from holokube.runtime import collector
 
 ASSERTION_MISSED: Final = 3
 SCENARIO_FILE: Final = "scenario.yaml"
@@ -55,6 +57,7 @@ class Planned:
 def run_all(order: Order, settings: Settings) -> int:
     """Run everything, print and write it; the exit code."""
     planned = plan_runs(order)
+    collector.collect_rarely()
     with _page(order.dashboard_port) as observe:
         results = [_run_one(order, one, len(planned), observe) for one in planned]
     if order.report is not None:
@@ -117,6 +120,9 @@ def _page(port: int | None) -> Iterator[Observe | None]:
 
 
 def _run_one(order: Order, planned: Planned, count: int, observe: Observe | None) -> RunResult:
+    if count > 1:
+        # The clusters of the runs before are full of cycles, and nobody else takes them away.
+        gc.collect()
     line = ProgressLine()
     with _log_file(order.event_log, planned.policy.name if count > 1 else "") as log:
         return run_scenario(

@@ -16,6 +16,7 @@ from holokube.base.clock import Clock
 from holokube.base.errors import TransportError, UsageError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
+from holokube.client.audience import SPEC
 from holokube.client.backoff import BackoffPolicy
 from holokube.client.client import Client
 from holokube.client.informer import EventType, Informer, Transform
@@ -139,7 +140,7 @@ class Fleet:
                      field_selector=f"spec.nodeName={options.node_name}" if options.node_name else "spec.nodeName!=",
                      rng=rng.fork("pods"), transform=keep, backoff=WATCH_BACKOFF)
         )
-        self._pods.add_index(f"node/{self.identity}", _node_of)
+        self._pods.add_index(f"node/{self.identity}", _node_of, heeds=SPEC)
         draw = KeyedDraws(f"{rng.seed}")
         self.wheel: WheelDriver[Callable[[], None]] = WheelDriver(clock, lambda action: action())
         self.pool = WritePool(workers=options.workers, lease_workers=options.lease_workers)
@@ -408,7 +409,7 @@ class Fleet:
         if self.leases is not None:
             self.leases.remove(record.name)
         record.speaks = False
-        self.pods.drop_node(record)
+        self.pods.bury_node(record)
         self.nodes.remove(record)
 
     def _faults_changed(self, record: NodeRecord) -> None:

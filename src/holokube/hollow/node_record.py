@@ -77,6 +77,9 @@ class NodeRecord:
 
     @property
     def is_silent(self) -> bool:
+        if not self.faults and not self.commanded:
+            # Asked before each write, and nearly always so.
+            return self.rebooting
         return self.rebooting or Fault.SILENT in self.faults or Fault.SILENT in self.commanded
 
     @property

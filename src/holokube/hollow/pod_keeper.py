@@ -135,9 +135,17 @@ class PodKeeper:
             self._step(self._records[key])
 
     def drop_node(self, node: NodeRecord) -> None:
-        """Somebody else speaks for the node now, or it is gone."""
+        """Somebody else speaks for the node now."""
         for key in node.pods:
             self._forget(self._records[key])
+
+    def bury_node(self, node: NodeRecord) -> None:
+        """The node is gone, and its record with it: what its pods had of it need not be given back one by one."""
+        for key in node.pods:
+            record = self._records.pop(key)
+            self._wheel.cancel(record.timer)
+            record.timer = None
+        node.load = None
 
     def reboot(self, node: NodeRecord) -> None:
         """All containers of a node have ended with it."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,7 @@ OWN_PREFIX = "holokube.dev/usage-"
 KWOK_PREFIX = "kwok.x-k8s.io/usage-"
 NANO = 1_000_000_000
 _DRAWS = KeyedDraws("usage noise")
+_EMPTY: Mapping[str, Any] = {}
 
 
 class UsageProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,8 +75,7 @@ class Usage:
 NOTHING = Usage(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerUse:
+class ContainerUse(NamedTuple):
     """A container that runs, and its curves."""
 
     name: str
@@ -111,18 +111,37 @@ def container_use(
 ) -> ContainerUse:
     """A container that runs since ``start_s``."""
     container = _spec_of(pod, name)
+    if not pod["metadata"].get("annotations"):
+        requests = (container.get("resources") or _EMPTY).get("requests") or _EMPTY
+        shared = _shared_curves(requests.get("cpu"), requests.get("memory"), profile)
+        if shared is not None:
+            return ContainerUse(name, start_s, *shared)
     cpu, memory = curve_of(pod, container, "cpu", profile), curve_of(pod, container, "memory", profile)
     return ContainerUse(name, start_s, cpu, memory)
 
 
+@lru_cache(maxsize=4_096)
+def _shared_curves(
+    cpu: str | float | None, memory: str | float | None, profile: UsageProfile
+) -> tuple[Curve, Curve] | None:
+    """The curves of all containers that request so much and say nothing of their use; None if each has its own."""
+    container = {"name": "", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    texts = (profile.cpu, profile.memory, profile.cpu_without_request, profile.memory_without_request)
+    if any("noise" in text for text in texts):
+        return None
+    nobody: Mapping[str, Any] = {"metadata": {}}
+    return curve_of(nobody, container, "cpu", profile), curve_of(nobody, container, "memory", profile)
+
+
 def started_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Names and start times of the containers that run."""
-    status = pod.get("status") or {}
-    if status.get("phase") in ("Succeeded", "Failed"):
+    status = pod.get("status")
+    if not status or status.get("phase") in ("Succeeded", "Failed"):
         return
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for entry in status.get(field) or ():
-            started = ((entry.get("state") or {}).get("running") or {}).get("startedAt")
+            running = (entry.get("state") or _EMPTY).get("running")
+            started = running.get("startedAt") if running else None
             if started:
                 yield entry["name"], started
 
@@ -214,6 +233,7 @@ def _parsed(text: str, request: float, seed: str) -> Curve:
     )
 
 
+@lru_cache(maxsize=16_384)
 def _number(quantity: str | float | None) -> float:
     return 0.0 if quantity is None else float(parse(quantity))
 

@@ -8,6 +8,6 @@ from holokube.kube.types import JsonObject
 def is_newer(a: JsonObject, b: JsonObject) -> bool:
     """By resourceVersion; of versions that are no numbers, only being different can be told."""
     mine, theirs = a["metadata"].get("resourceVersion", ""), b["metadata"].get("resourceVersion", "")
-    if mine.isdecimal() and theirs.isdecimal():
-        return int(mine) > int(theirs)
-    return bool(mine != theirs)
+    if mine == theirs:
+        return False
+    return not (mine.isdecimal() and theirs.isdecimal()) or int(mine) > int(theirs)

@@ -160,12 +160,18 @@ def _deviations(
     """The containers that have other amounts than they request; to report what was asked for changes nothing."""
     if not statuses:
         return []
-    asked = {each.get("name"): (each.get("resources") or _EMPTY).get("requests") for each in spec.get(containers) or ()}
     found = []
+    asked: dict[Any, Any] | None = None
     for status in statuses:
-        name, resources, allocated = status.get("name"), status.get("resources"), status.get("allocatedResources")
+        resources, allocated = status.get("resources"), status.get("allocatedResources")
         if not (resources or allocated):
             continue
+        if asked is None:
+            asked = {
+                each.get("name"): (each.get("resources") or _EMPTY).get("requests")
+                for each in spec.get(containers) or ()
+            }
+        name = status.get("name")
         wanted = asked.get(name) or None
         if ((resources or _EMPTY).get("requests") or None) != wanted or (allocated and allocated != wanted):
             found.append((name, resources, allocated))

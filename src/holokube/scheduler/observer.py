@@ -141,6 +141,8 @@ class Observer:
 
     def on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
+        if old is not None and new is not None and self._is_no_news(old, new):
+            return
         before, after = self._standing(old), self._standing(new)
         if after is _Standing.ASSIGNED:
             assert new is not None, "a pod with a node is there"
@@ -151,6 +153,19 @@ class Observer:
         elif before is not _Standing.NONE:
             assert old is not None, "a pod that went was there"
             self._gone(old, before)
+
+    def _is_no_news(self, old: JsonObject, new: JsonObject) -> bool:
+        """Whether a pod that runs on has changed in nothing that matters to any pod; most news are like this."""
+        spec = new["spec"]
+        if spec is not old["spec"] or not spec.get("nodeName") or is_finished(old) or is_finished(new):
+            return False
+        key = key_of(new)
+        placed = self._state.pod(key)
+        if placed is None or placed.pod is not old or not _means_the_same(old, new):
+            return False
+        self._assumed.pop(key, None)
+        placed.pod = new
+        return True
 
     def _standing(self, pod: JsonObject | None) -> _Standing:
         if pod is None or is_finished(pod):
@@ -164,8 +179,11 @@ class Observer:
         key = key_of(new)
         self._assumed.pop(key, None)
         placed = self._state.pod(key)
-        if old is not None and placed is not None and placed.pod is old and _means_the_same(old, new):
-            # Nothing to any filter, and nothing that could help another pod: most news of a pod are like this.
+        if (
+            before is _Standing.ASSIGNED and old is not None
+            and placed is not None and placed.pod is old and _means_the_same(old, new)
+        ):  # fmt: skip
+            # Nothing to any filter, and nothing that could help another pod.
             placed.pod = new
             return
         if placed is not None and placed.pod is not None and _takes_the_same(placed.pod, placed.node_name, new):
@@ -221,11 +239,10 @@ class Observer:
 
 def _means_the_same(old: JsonObject, new: JsonObject) -> bool:
     """Whether two states of a pod on a node differ in nothing that matters to any pod."""
-    return (
-        labels_of(old) == labels_of(new)
-        and is_being_deleted(old) == is_being_deleted(new)
-        and not may_request_other(old, new)
-    )
+    was, is_ = old["metadata"], new["metadata"]
+    if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
+        return False
+    return bool(was.get("deletionTimestamp")) == bool(is_.get("deletionTimestamp")) and not may_request_other(old, new)
 
 
 def _takes_the_same(old: JsonObject, node_name: str, new: JsonObject) -> bool:

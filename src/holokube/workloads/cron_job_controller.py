@@ -132,6 +132,9 @@ def build(
         clock, "cronjob-controller", reconciler.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(CRON_JOBS), enqueue_self),
-            InformerSource(by_controller(informers, JOBS), enqueue_owner("CronJob", group="batch")),
+            InformerSource(
+                by_controller(informers, JOBS), enqueue_owner("CronJob", group="batch"),
+                controlled_by=("batch", "CronJob"), hears_orphans=False,
+            ),
         ],
     )  # fmt: skip

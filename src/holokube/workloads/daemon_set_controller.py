@@ -5,6 +5,7 @@ from __future__ import annotations
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import OWNERS, SPEC
 from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
@@ -58,7 +59,7 @@ class DaemonSetReconciler:
         self._nodes = informers.get(NODES).lister
         self._revisions = by_controller(informers, CONTROLLER_REVISIONS).lister
         pods = by_controller(informers, PODS)
-        informers.indexed(PODS, DAEMON_NODE_INDEX, daemon_node_index)
+        informers.indexed(PODS, DAEMON_NODE_INDEX, daemon_node_index, heeds=SPEC | OWNERS)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)

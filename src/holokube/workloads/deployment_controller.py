@@ -18,7 +18,7 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
-from holokube.workloads.deployment_decisions import Plan, decide
+from holokube.workloads.deployment_decisions import Plan, Rest, decide
 from holokube.workloads.deployment_revisions import REVISION, annotations_of, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
 from holokube.workloads.ownership import (
@@ -26,6 +26,7 @@ from holokube.workloads.ownership import (
     by_controller,
     claim,
     controller_of,
+    group_of,
     is_controlled_by,
     orphans_of,
 )
@@ -40,24 +41,21 @@ WORKERS = 5
 
 @dataclass(frozen=True, slots=True)
 class _LastWords:
-    """What was last told of a Deployment with one ReplicaSet for which there was nothing else to do.
+    """What was last told of a Deployment that is at rest.
 
     Each status that is written brings the Deployment back here. What was decided from the same set at the same moment
     is decided again then: it need not be worked out twice.
     """
 
+    rest: Rest
     deployment: JsonObject
+    """As it is since."""
     replica_set: JsonObject
     now: datetime
     result: Result | None
 
-    def are_about(self, deployment: JsonObject, candidates: list[JsonObject], now: datetime) -> bool:
-        return (
-            deployment is self.deployment
-            and len(candidates) == 1
-            and candidates[0] is self.replica_set
-            and now == self.now
-        )
+    def are_about(self, deployment: JsonObject, replica_set: JsonObject, now: datetime) -> bool:
+        return deployment is self.deployment and replica_set is self.replica_set and now == self.now
 
 
 class DeploymentReconciler:
@@ -72,13 +70,36 @@ class DeploymentReconciler:
         self._deployments = informers.get(DEPLOYMENTS).lister
         self._replica_sets = by_controller(informers, REPLICA_SETS).lister
         self._pods = by_controller(informers, PODS).lister
-        self._last_words: dict[str, _LastWords] = {}
+        self._known: dict[str, _LastWords] = {}
 
     async def reconcile(self, key: str) -> Result | None:
         deployment = self._deployments.by_key(key)
         if deployment is None:
-            self._last_words.pop(key, None)
+            self._known.pop(key, None)
             return None
+        meta = deployment["metadata"]
+        own = self._replica_sets.by_index(CONTROLLER_INDEX, meta["uid"])
+        has_orphans = self._replica_sets.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"]))
+        if len(own) == 1 and not has_orphans and (known := self._known.get(key)) is not None:
+            now = self._clock.now()
+            if known.are_about(deployment, own[0], now):
+                return known.result
+            plan = known.rest.plan(deployment, own[0], now)
+            if plan is not None:
+                return await self._carry_out_known(key, deployment, own[0], plan, known.rest, now)
+        return await self._decide(key, deployment, own)
+
+    async def _carry_out_known(
+        self, key: str, deployment: JsonObject, replica_set: JsonObject, plan: Plan, rest: Rest, now: datetime
+    ) -> Result | None:
+        """Tells how a Deployment at rest is, and remembers what was told."""
+        written = await self._carry_out(deployment, plan)
+        result = Result(plan.check_in_s) if plan.check_in_s is not None else None
+        self._known[key] = _LastWords(rest, deployment if written is None else written, replica_set, now, result)
+        return result
+
+    async def _decide(self, key: str, deployment: JsonObject, own: list[JsonObject]) -> Result | None:
+        """The long way: adopts and releases sets, and decides what to do with them."""
         selector = selector_of(deployment)
         if selector.is_empty:
             self._recorder.event(
@@ -86,14 +107,8 @@ class DeploymentReconciler:
                 "This deployment is selecting all pods. A non-empty selector is required.",
             )  # fmt: skip
             return None
-        meta = deployment["metadata"]
-        candidates = [
-            *self._replica_sets.by_index(CONTROLLER_INDEX, meta["uid"]),
-            *self._replica_sets.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
-        ]
-        last = self._last_words.get(key)
-        if last is not None and last.are_about(deployment, candidates, self._clock.now()):
-            return last.result
+        space = deployment["metadata"]["namespace"]
+        candidates = [*own, *self._replica_sets.by_index(CONTROLLER_INDEX, orphans_of(space))]
         owned = await claim(self._client, DEPLOYMENTS, deployment, REPLICA_SETS, selector, candidates)
         # Only who replaces all pods at once has to know them; all others go by what their sets say.
         pods = {
@@ -102,11 +117,11 @@ class DeploymentReconciler:
         }
         now = self._clock.now()
         plan = decide(deployment, owned, pods, now)
-        written = await self._carry_out(deployment, plan)
-        result = Result(plan.check_in_s) if plan.check_in_s is not None else None
-        if written is not None and plan.only_tells and len(owned) == 1:
-            self._last_words[key] = _LastWords(written, owned[0], now, result)
-        return result
+        rest = Rest.after(plan, deployment, owned[0]) if len(owned) == 1 else None
+        if rest is not None:
+            return await self._carry_out_known(key, deployment, owned[0], plan, rest, now)
+        await self._carry_out(deployment, plan)
+        return Result(plan.check_in_s) if plan.check_in_s is not None else None
 
     async def _carry_out(self, deployment: JsonObject, plan: Plan) -> JsonObject | None:
         """What is written; the Deployment with its new status, None if that is as it was."""
@@ -184,6 +199,8 @@ class DeploymentReconciler:
         reference = controller_of(pod)
         if reference is None or reference.get("kind") != "ReplicaSet":
             return []
+        if group_of(reference.get("apiVersion") or "") != REPLICA_SETS.group:
+            return []
         space = pod["metadata"]["namespace"]
         replica_set = self._replica_sets.get(reference["name"], space)
         parent = controller_of(replica_set) if replica_set else None
@@ -215,7 +232,8 @@ def build(
             InformerSource(deployments, enqueue_self),
             PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, selector_of),
             InformerSource(
-                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_is_over
+                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_is_over,
+                controlled_by=(REPLICA_SETS.group, REPLICA_SETS.kind), hears_orphans=False,
             ),
         ],
     )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.types import JsonObject
 from holokube.workloads import deployment_revisions as revisions
 from holokube.workloads import deployment_status as statuses
@@ -43,6 +44,8 @@ class Plan:
     revision: str | None = None
     """For the Deployment's own annotation; None leaves it."""
     check_in_s: float | None = None
+    rests: bool = False
+    """Whether all pods are wanted of one set, that has the size for it: what changes from now on are numbers."""
 
     @property
     def only_tells(self) -> bool:
@@ -58,6 +61,52 @@ def decide(
 ) -> Plan:
     """``pods`` are the pods of each set, by the set's uid."""
     return _Rollout(deployment, replica_sets, pods, now).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A Deployment and its only set, between which nothing was left to do but to tell how many pods there are.
+
+    Objects are never changed: as long as both have the very same specs, annotations and labels, that holds.
+    """
+
+    spec: JsonObject
+    annotations: object
+    set_spec: JsonObject
+    set_annotations: object
+    set_labels: object
+    revision: str | None
+
+    @classmethod
+    def after(cls, plan: Plan, deployment: JsonObject, replica_set: JsonObject) -> Rest | None:
+        """What may be gone by after a plan for these two; None if it left more to do."""
+        if not plan.rests:
+            return None
+        meta, set_meta = deployment["metadata"], replica_set["metadata"]
+        return cls(
+            deployment["spec"], meta.get("annotations"), replica_set["spec"], set_meta.get("annotations"),
+            set_meta.get("labels"), plan.revision,
+        )  # fmt: skip
+
+    def plan(self, deployment: JsonObject, replica_set: JsonObject, now: datetime) -> Plan | None:
+        """The plan for these two, for which the set must be the Deployment's only one; None if it has to be decided."""
+        meta, set_meta = deployment["metadata"], replica_set["metadata"]
+        if not (
+            deployment["spec"] is self.spec
+            and replica_set["spec"] is self.set_spec
+            and meta.get("annotations") is self.annotations
+            and set_meta.get("annotations") is self.set_annotations
+            and set_meta.get("labels") is self.set_labels
+            and not meta.get("deletionTimestamp")
+        ):
+            return None
+        conditions = conditions_of(deployment)
+        progressing = find_condition(conditions, "Progressing")
+        if progressing is None or progressing.get("reason") == statuses.PAUSED:
+            return None
+        status = statuses.rollout_status(deployment, (replica_set,), replica_set, conditions, now)
+        check_in_s = statuses.progress_check_in_s(deployment, status, now)
+        return Plan(status=status, revision=self.revision, check_in_s=check_in_s, rests=True)
 
 
 class _Rollout:
@@ -110,6 +159,7 @@ class _Rollout:
         elif revisions.is_rolling(self.deployment):
             self._roll()
             self._finish(rollout=True)
+            self.plan_.rests = self.plan_.only_tells and len(self.sets) == 1
         else:
             self._recreate()
             self._finish(rollout=True)

@@ -28,7 +28,7 @@ from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import Change, InformerSource, Need, enqueue_self
 from holokube.workloads import disruption_decisions as decisions
 from holokube.workloads.disruption_decisions import BudgetError
 from holokube.workloads.ownership import controller_of, group_of
@@ -269,12 +269,14 @@ def build(
     """The controller of PodDisruptionBudgets."""
     disruption = Disruption(clock, client, informers, recorder)
     scaled: tuple[Resource, ...] = (*_SCALED, DEPLOYMENTS)
+    budgets = informers.get(POD_DISRUPTION_BUDGETS)
     return Controller(
         clock, NAME, disruption.reconcile,
         sources=[
-            InformerSource(informers.get(POD_DISRUPTION_BUDGETS), enqueue_self),
+            InformerSource(budgets, enqueue_self),
             InformerSource(
-                informers.get(PODS), disruption.budgets_of, concerns=disruption.has_budgets
+                informers.get(PODS), disruption.budgets_of, concerns=disruption.has_budgets,
+                needs=Need(budgets, lambda: len(budgets.lister) > 0),
             ),
             *(
                 InformerSource(informers.get(r), disruption.budgets_of_owner, predicates=[_scale_changed])

@@ -7,6 +7,7 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import DELETION, LABELS, SPEC, STATUS
 from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
@@ -17,7 +18,7 @@ from holokube.runtime.events import WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import Change, InformerSource, Need, enqueue_self
 from holokube.workloads import endpoint_decisions as decisions
 from holokube.workloads.pod_indexes import pods_by_label, selected_pods
 from holokube.workloads.pod_status import is_pod_ready, is_terminated, is_terminating
@@ -69,9 +70,19 @@ class ServicesOfPods:
             services += found(SELECTED_LABEL_INDEX, _label_value(space, key, value))
         return [object_key(service) for service in services if selects(service, labels)]
 
+    def source(self, informers: InformerSet) -> InformerSource[str]:
+        """Feeds the services that a pod's change concerns."""
+        return InformerSource(
+            informers.get(PODS), self, predicates=[_pod_counts], concerns=self.has_any,
+            heeds=LABELS | SPEC | STATUS | DELETION, needs=Need(informers.get(SERVICES), self._selects_any),
+        )  # fmt: skip
+
+    def _selects_any(self) -> bool:
+        return self._services.has_indexed(SELECTED_LABEL_INDEX, ANYTHING)
+
     def has_any(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a service selects the pod as it is, or as it was. Most clusters have far more pods than services."""
-        if not self._services.has_indexed(SELECTED_LABEL_INDEX, ANYTHING):
+        if not self._selects_any():
             return False
         return bool((new is not None and self(new)) or (old is not None and self(old)))
 
@@ -208,7 +219,7 @@ def build(
         clock, SLICE_NAME, slices.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), services, predicates=[_pod_counts], concerns=services.has_any),
+            services.source(informers),
             InformerSource(informers.get(ENDPOINT_SLICES), by_service),
         ],
     )  # fmt: skip
@@ -228,7 +239,7 @@ def build_endpoints(
         clock, ENDPOINTS_NAME, endpoints.reconcile, workers=WORKERS,
         sources=[
             InformerSource(informers.get(SERVICES), enqueue_self),
-            InformerSource(informers.get(PODS), services, predicates=[_pod_counts], concerns=services.has_any),
+            services.source(informers),
             InformerSource(informers.get(ENDPOINTS), enqueue_self),
         ],
     )  # fmt: skip

@@ -19,6 +19,7 @@ from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
+from holokube.client.audience import DELETION, FINALIZERS, OWNERS, Listener
 from holokube.client.client import Client
 from holokube.client.discovery import Discovered, Discovery
 from holokube.client.informer import EventType, Informer
@@ -76,6 +77,7 @@ INITIAL_SYNC_S: Final = 30.0
 WORKERS: Final = 20
 ABSENT_OWNERS_KEPT: Final = 500
 
+_HEEDED: Final = OWNERS | FINALIZERS | DELETION
 Key = tuple[str, str]
 """What to do ("delete" or "orphan"), and the uid."""
 
@@ -85,7 +87,7 @@ class _Monitor:
     informer: Informer
     owned: bool
     """Whether the informer is the collector's own, to be stopped with it."""
-    detach: Callable[[], None]
+    listener: Listener
 
 
 class UnknownKind(HolokubeError):
@@ -213,11 +215,11 @@ class GarbageCollector:
         if informer is None:
             informer = Informer(self._clock, self._client, resource, rng=self._rng.fork(str(resource)))
             informer.start()
-        self._monitors[resource] = _Monitor(informer, owned, informer.add_handler(self._on_event))
+        self._monitors[resource] = _Monitor(informer, owned, informer.listen(self._on_event, heeds=_HEEDED))
 
     async def _unwatch(self, resource: Resource) -> None:
         monitor = self._monitors.pop(resource)
-        monitor.detach()
+        monitor.informer.dismiss(monitor.listener)
         if monitor.owned:
             await monitor.informer.stop()
 
@@ -361,7 +363,9 @@ class GarbageCollector:
             return None, identity
         if latest["metadata"].get("uid") != identity.uid:
             return None, identity
-        return {"apiVersion": resource.api_version, "kind": resource.kind, **latest}, identity
+        if "apiVersion" not in latest or "kind" not in latest:
+            latest = {"apiVersion": resource.api_version, "kind": resource.kind, **latest}
+        return latest, identity
 
     async def _patch(
         self, obj: JsonObject, make_patch: Callable[[Mapping[str, Any]], JsonObject | None]

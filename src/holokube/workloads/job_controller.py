@@ -9,10 +9,14 @@ from contextlib import suppress
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import FINALIZERS, OWNERS
+from holokube.client.cache import object_key
 from holokube.client.client import Client, PatchType
+from holokube.client.informer import EventType
 from holokube.client.resources import JOBS, PODS
 from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.errors import NotFound
+from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.app import Component
@@ -46,6 +50,7 @@ WORKERS = 5
 BATCH_S = 1.0
 """Changes of pods are looked at together after this time, as upstream does."""
 TRACKED_INDEX = "job-tracked"
+_ALWAYS_SHOWN = frozenset({"ready", "terminating", "uncountedTerminatedPods"})
 _MANAGED_BY_US = "kubernetes.io/job-controller"
 
 
@@ -69,21 +74,58 @@ class JobReconciler:
         jobs = informers.get(JOBS)
         self._jobs = jobs.lister
         pods = by_controller(informers, PODS)
-        informers.indexed(PODS, TRACKED_INDEX, tracked_index)
+        informers.indexed(PODS, TRACKED_INDEX, tracked_index, heeds=OWNERS | FINALIZERS)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._written = OwnWrites(jobs)
         self._pod_control = PodControl(client, recorder, self._expectations)
         self._backoffs: dict[str, tuple[str, Backoff]] = {}
+        self._selectors: dict[str, tuple[JsonObject | None, LabelSelector]] = {}
+        self._busy: set[str] = set()
         # By key: uids whose finalizer was removed while the cache still shows it.
         self._removed: dict[str, set[str]] = {}
 
+    def concerns_job(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of a Job calls for a look: of one that is over or gone only what is known is forgotten,
+        unless it left pods behind that wait to be counted."""
+        latest = new if new is not None else old
+        if latest is None or (new is not None and not is_finished(new)):
+            return True
+        key = object_key(latest)
+        if key in self._busy or self._pods.has_indexed(TRACKED_INDEX, key):
+            return True
+        self._forget(key)
+        return False
+
+    def concerns_pod(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of a Job's pod calls for a look: not if it has been counted and the Job is over or gone."""
+        latest = new if new is not None else old
+        if latest is None or is_tracked(latest) or (old is not None and is_tracked(old)):
+            return True
+        references = latest["metadata"].get("ownerReferences")
+        reference = controller_of(latest)
+        if reference is None or (old is not None and old["metadata"].get("ownerReferences") != references):
+            return True
+        key = f"{latest['metadata']['namespace']}/{reference['name']}"
+        job = self._jobs.by_key(key)
+        return key in self._busy or (job is not None and not is_finished(job))
+
     async def reconcile(self, key: str) -> Result | None:
+        self._busy.add(key)
+        try:
+            return await self._reconcile(key)
+        finally:
+            self._busy.discard(key)
+
+    async def _reconcile(self, key: str) -> Result | None:
         if not self._written.shown(key):
             return Result(RECHECK_S)
         job = self._jobs.by_key(key)
-        await self._release_strays(key, job)
-        if job is None or is_finished(job):
+        goes_on = job is not None and not is_finished(job)
+        strays = self._strays(key, job if goes_on else None)
+        if strays:
+            await self._release(key, strays)
+        if job is None or not goes_on:
             self._forget(key)
             return None
         if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
@@ -123,7 +165,15 @@ class JobReconciler:
         if self._removed.get(key) or self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
             return False
         pods = self._pods.by_index(CONTROLLER_INDEX, meta["uid"])
-        return self._expectations.met(key) and runs_as_it_should(job, pods, selector_of(job))
+        return self._expectations.met(key) and runs_as_it_should(job, pods, self._selector(key, job))
+
+    def _selector(self, key: str, job: JsonObject) -> LabelSelector:
+        """Its selector: every Job has its own, which is the very same in all its versions."""
+        source = job["spec"].get("selector")
+        known = self._selectors.get(key)
+        if known is None or known[0] is not source:
+            known = self._selectors[key] = (source, LabelSelector.from_json(source))
+        return known[1]
 
     async def _observe(self, key: str, job: JsonObject) -> JobView:
         settled = self._expectations.met(key)
@@ -132,7 +182,7 @@ class JobReconciler:
             *self._pods.by_index(CONTROLLER_INDEX, meta["uid"]),
             *self._pods.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
         ]
-        selector = selector_of(job)
+        selector = self._selector(key, job)
         pods = await claim(
             self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
         )
@@ -209,8 +259,7 @@ class JobReconciler:
 
     async def _write(self, job: JsonObject, status: JsonObject) -> JsonObject:
         before = job.get("status") or {}
-        shown = all(name in before for name in ("ready", "terminating", "uncountedTerminatedPods"))
-        if shown and same_status(before, status):
+        if before.keys() >= _ALWAYS_SHOWN and same_status(before, status):
             return job
         written = await self._client.update_status(
             JOBS, {**job, "status": _tidy(status)}, job["metadata"]["namespace"]
@@ -227,14 +276,13 @@ class JobReconciler:
             waits.append(RECHECK_S)
         return Result(max(min(waits), 0.001)) if waits else None
 
-    async def _release_strays(self, key: str, job: JsonObject | None) -> None:
+    def _strays(self, key: str, job: JsonObject | None) -> list[JsonObject]:
         """Pods of a Job that is gone or over would else stay for ever: nobody counts them any more."""
-        strays = self._pods.by_index(TRACKED_INDEX, key)
-        if job is not None and not is_finished(job):
-            uid = job["metadata"]["uid"]
-            strays = [pod for pod in strays if (controller_of(pod) or {}).get("uid") != uid]
-        if strays:
-            await self._release(key, strays)
+        tracked = self._pods.by_index(TRACKED_INDEX, key)
+        if job is None or not tracked:
+            return tracked
+        uid = job["metadata"]["uid"]
+        return [pod for pod in tracked if (controller_of(pod) or {}).get("uid") != uid]
 
     async def _release(self, key: str, pods: list[JsonObject]) -> None:
         """Removes the tracking finalizer; the first failure is raised after all were tried."""
@@ -249,6 +297,8 @@ class JobReconciler:
             self._removed.setdefault(key, set()).add(meta["uid"])
 
         tracked = [pod for pod in pods if is_tracked(pod)]
+        if not tracked:
+            return
         for result in await asyncio.gather(*map(release_one, tracked), return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
@@ -258,22 +308,29 @@ class JobReconciler:
         self._written.forget(key)
         self._backoffs.pop(key, None)
         self._removed.pop(key, None)
+        self._selectors.pop(key, None)
 
 
 def _tidy(status: JsonObject) -> JsonObject:
-    """Without the zeros that the API leaves out; three fields are always shown."""
-    shown = ("ready", "terminating", "uncountedTerminatedPods", "failedIndexes")
-    return {name: value for name, value in status.items() if value or name in shown}
+    """Without the zeros that the API leaves out; some fields are always shown."""
+    return {
+        name: value for name, value in status.items() if value or name in _ALWAYS_SHOWN or name == "failedIndexes"
+    }
 
 
 class _BatchedPodSource(PodOwnerSource):
     """Feeds pods' Jobs a little later, so that many changes make one look."""
 
     controller: Controller[str]
+    reconciler: JobReconciler
 
     def start(self, enqueue: Callable[[str], None]) -> None:  # noqa: ARG002 - the queue itself is needed
         queue = self.controller.queue
         super().start(lambda key: queue.add_after(key, BATCH_S))
+
+    def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if self.reconciler.concerns_pod(old, new):
+            super()._on_event(type, old, new)
 
 
 def build(
@@ -289,7 +346,7 @@ def build(
     pods = _BatchedPodSource(by_controller(informers, PODS), JOBS, jobs, selector_of)
     controller = Controller(
         clock, "job-controller", reconciler.reconcile, workers=WORKERS,
-        sources=[InformerSource(jobs, enqueue_self), pods],
+        sources=[InformerSource(jobs, enqueue_self, concerns=reconciler.concerns_job), pods],
     )  # fmt: skip
-    pods.controller = controller
+    pods.controller, pods.reconciler = controller, reconciler
     return controller

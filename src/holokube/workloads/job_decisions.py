@@ -84,7 +84,7 @@ class Backoff:
         return Backoff(len(later), later[-1] if later else None)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class JobView:
     """A Job and its pods at one moment.
 

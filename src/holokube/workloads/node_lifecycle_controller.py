@@ -16,6 +16,7 @@ from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
+from holokube.client.audience import STATUS
 from holokube.client.client import Client, PatchType
 from holokube.client.informer import EventType
 from holokube.client.resources import LEASES, NODES, PODS
@@ -26,7 +27,7 @@ from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.sources import InformerSource, Need, enqueue_self
 from holokube.runtime.stop import StopSignal
 from holokube.workloads import node_lifecycle_decisions as decisions
 from holokube.workloads.node_lifecycle_decisions import Health, Pace, Zone, Zones
@@ -57,7 +58,7 @@ class NodeLifecycle:
         self._clock = clock
         self._client = client
         self._recorder = recorder
-        self._node_informer = informers.indexed(NODES, SILENT_INDEX, _silent)
+        self._node_informer = informers.indexed(NODES, SILENT_INDEX, _silent, heeds=STATUS)
         self._lease_informer = informers.get(LEASES)
         self._nodes = self._node_informer.lister
         self._leases = self._lease_informer.lister
@@ -68,7 +69,9 @@ class NodeLifecycle:
             sources=[
                 InformerSource(self._node_informer, enqueue_self),
                 # A pod that is bound to a node which has just fallen silent is told so as well.
-                InformerSource(pods, by_node, concerns=self._concerns_silent),
+                InformerSource(
+                    pods, by_node, concerns=self._concerns_silent, needs=Need(self._node_informer, self._has_silent)
+                ),
             ],
         )  # fmt: skip
         self._reset()
@@ -153,9 +156,12 @@ class NodeLifecycle:
             if self._deadlines[0] is deadline:
                 self._wake.set()
 
+    def _has_silent(self) -> bool:
+        return self._nodes.has_indexed(SILENT_INDEX, SILENT)
+
     def _concerns_silent(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         pod = new if new is not None else old
-        if pod is None or not self._nodes.has_indexed(SILENT_INDEX, SILENT):
+        if pod is None or not self._has_silent():
             return False
         node = self._nodes.get((pod.get("spec") or {}).get("nodeName") or "")
         return node is not None and decisions.readiness(node) == "Unknown"

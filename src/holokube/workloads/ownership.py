@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holokube.client.audience import OWNERS
 from holokube.client.client import Client, PatchType
 from holokube.client.informer import Informer
 from holokube.client.resources import Resource
@@ -59,7 +60,7 @@ def orphans_of(namespace: str) -> str:
 
 def by_controller(informers: InformerSet, resource: Resource) -> Informer:
     """The informer of a resource, with the index by controlling owner."""
-    return informers.indexed(resource, CONTROLLER_INDEX, controller_index)
+    return informers.indexed(resource, CONTROLLER_INDEX, controller_index, heeds=OWNERS)
 
 
 def group_of(api_version: str) -> str:

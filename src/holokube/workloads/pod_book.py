@@ -35,6 +35,8 @@ class Tally(NamedTuple):
 class _Alike:
     """The pods of an owner that have the same labels."""
 
+    owner: str
+    key: Labels
     labels: Mapping[str, str]
     numbers: list[int]
     """By what they are."""
@@ -45,6 +47,8 @@ class PodBook:
     """Counts the pods of all owners, by the uid of who controls them; orphans are not counted."""
 
     _owners: dict[str, dict[Labels, _Alike]] = field(default_factory=dict)
+    _where: dict[str, _Alike] = field(default_factory=dict)
+    """Where a pod is counted, by its uid."""
 
     def of(self, uid: str) -> Iterator[tuple[Mapping[str, str], Tally]]:
         """The pods that the owner with this uid controls, those of the same labels together."""
@@ -56,49 +60,55 @@ class PodBook:
         """Takes over one change, as the informer of pods tells it."""
         if old is not None and new is not None:
             was, now = old["metadata"], new["metadata"]
-            if was.get("ownerReferences") == now.get("ownerReferences") and was.get("labels") == now.get("labels"):
+            if _is_same(was, now, "ownerReferences") and _is_same(was, now, "labels"):
                 before, after = _state(old), _state(new)
                 if before != after:
-                    alike = self._alike(new)
-                    if alike is not None:
-                        alike.numbers[before] -= 1
-                        alike.numbers[after] += 1
+                    counted = self._where.get(now["uid"])
+                    if counted is not None:
+                        counted.numbers[before] -= 1
+                        counted.numbers[after] += 1
                 return
         if old is not None:
             self._forget(old)
         if new is not None:
-            alike = self._alike(new)
-            if alike is not None:
-                alike.numbers[_state(new)] += 1
+            self._add(new)
 
-    def _alike(self, pod: JsonObject) -> _Alike | None:
-        """Where a pod is counted; None if nobody controls it."""
+    def _add(self, pod: JsonObject) -> None:
         reference = controller_of(pod)
         if reference is None:
-            return None
-        labels = pod["metadata"].get("labels") or _EMPTY
-        by_labels = self._owners.setdefault(reference["uid"], {})
+            return
+        meta, owner = pod["metadata"], reference["uid"]
+        labels = meta.get("labels") or _EMPTY
+        by_labels = self._owners.get(owner)
+        if by_labels is None:
+            by_labels = self._owners[owner] = {}
         key: Labels = frozenset(labels.items())
         alike = by_labels.get(key)
         if alike is None:
-            alike = by_labels[key] = _Alike(labels, [0, 0, 0, 0])
-        return alike
+            alike = by_labels[key] = _Alike(owner, key, labels, [0, 0, 0, 0])
+        alike.numbers[_state(pod)] += 1
+        self._where[meta["uid"]] = alike
 
     def _forget(self, pod: JsonObject) -> None:
-        reference, alike = controller_of(pod), self._alike(pod)
-        if reference is None or alike is None:
+        alike = self._where.pop(pod["metadata"]["uid"], None)
+        if alike is None:
             return
         alike.numbers[_state(pod)] -= 1
         if not any(alike.numbers):
-            by_labels = self._owners[reference["uid"]]
-            del by_labels[frozenset(alike.labels.items())]
+            by_labels = self._owners[alike.owner]
+            del by_labels[alike.key]
             if not by_labels:
-                del self._owners[reference["uid"]]
+                del self._owners[alike.owner]
 
 
 def pod_book(informers: InformerSet) -> PodBook:
     """The book of the shared informer of pods."""
     return informers.attached(PODS, PodBook)
+
+
+def _is_same(was: JsonObject, now: JsonObject, field: str) -> bool:
+    before, after = was.get(field), now.get(field)
+    return before is after or before == after
 
 
 def _state(pod: JsonObject) -> int:

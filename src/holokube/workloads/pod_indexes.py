@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holokube.client.audience import DELETION, LABELS, PHASE, SPEC
 from holokube.client.cache import Lister
 from holokube.client.informer import Informer
 from holokube.client.resources import PODS
@@ -62,12 +63,13 @@ def by_ending(pod: JsonObject) -> tuple[str, ...]:
 
 
 def pods_by_node(informers: InformerSet) -> Informer:
-    return informers.indexed(PODS, NODE_INDEX, by_node)
+    return informers.indexed(PODS, NODE_INDEX, by_node, heeds=SPEC)
 
 
 def pods_by_label(informers: InformerSet) -> Informer:
-    return informers.indexed(PODS, LABEL_INDEX, by_label)
+    # Services and budgets ask for it; a cluster without them has no use for it.
+    return informers.indexed(PODS, LABEL_INDEX, by_label, heeds=LABELS, when_asked=True)
 
 
 def pods_by_ending(informers: InformerSet) -> Informer:
-    return informers.indexed(PODS, ENDING_INDEX, by_ending)
+    return informers.indexed(PODS, ENDING_INDEX, by_ending, heeds=PHASE | DELETION)

@@ -40,34 +40,35 @@ class PodOwnerSource(InformerSource[str]):
         owners: Informer,
         selector_of: Callable[[JsonObject], LabelSelector],
     ) -> None:
-        super().__init__(children, self._owners_of, predicates=[_may_matter])
-        self._resource = owner_resource
-        self._kind = owner_resource.kind
+        super().__init__(
+            children, self._owners_of, predicates=[_may_matter],
+            controlled_by=(owner_resource.group, owner_resource.kind),
+        )  # fmt: skip
+        self._resource, self._api_version = owner_resource, owner_resource.api_version
         self._owners = owners
         self._selector_of = selector_of
 
     def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        # Each pod's every change comes by here for each kind of owner, and nearly all are of another kind.
+        # Nearly all changes are to children whose controller stays the same.
         latest = new if new is not None else old
         assert latest is not None
         meta = latest["metadata"]
         references = meta.get("ownerReferences")
-        if references and (old is None or new is None or references == old["metadata"].get("ownerReferences")):
-            for reference in references:
-                if reference.get("controller"):
-                    if (
-                        reference.get("kind") == self._kind
-                        and group_of(reference.get("apiVersion") or "") == self._resource.group
-                        and self._enqueue is not None
-                    ):
-                        self._enqueue(f"{meta['namespace']}/{reference['name']}")
-                    return
+        if references:
+            before = references if old is None else old["metadata"].get("ownerReferences")
+            if before is references or before == references:
+                for reference in references:
+                    if reference.get("controller"):
+                        if self._enqueue is not None and self._is_ours(reference):
+                            self._enqueue(f"{meta['namespace']}/{reference['name']}")
+                        return
         super()._on_event(type, old, new)
 
     def _is_ours(self, reference: JsonObject) -> bool:
-        return (
-            reference.get("kind") == self._resource.kind
-            and group_of(reference.get("apiVersion") or "") == self._resource.group
+        resource = self._resource
+        api_version = reference.get("apiVersion") or ""
+        return reference.get("kind") == resource.kind and (
+            api_version == self._api_version or group_of(api_version) == resource.group
         )
 
     def _owners_of(self, child: JsonObject) -> list[str]:

@@ -86,7 +86,7 @@ def deletion_order(
     not always the youngest goes; within one step the uid decides. ``known`` is left with what was found out about
     these pods, for the next time: most of them will not have changed.
     """
-    standings = [_standing(pod, known) for pod in pods]
+    standings = _standings(pods, known)
     company: dict[str, int] = {}
     if related is pods:
         for standing in standings:
@@ -97,26 +97,23 @@ def deletion_order(
             if is_active(pod):
                 node = node_of(pod)
                 company[node] = company.get(node, 0) + 1
-    if known is not None:
-        known.clear()
-        known.update((standing.uid, standing) for standing in standings)
     magnitudes: dict[datetime | None, int] = {None: -1}
     ranks = []
     for standing in standings:
-        for moment in (standing.ready_since, standing.created):
-            if moment not in magnitudes:
-                magnitudes[moment] = _magnitude(now - moment) if moment is not None else -1
+        created, since = standing.created, standing.ready_since
+        if created not in magnitudes:
+            magnitudes[created] = _magnitude(now - created) if created is not None else -1
+        if since not in magnitudes:
+            magnitudes[since] = _magnitude(now - since) if since is not None else -1
         rank = _Rank()
         rank.first = (
-            *standing.first, -company.get(standing.node, 0),
-            magnitudes[standing.ready_since] if standing.ready else 0,
+            *standing.first, -company.get(standing.node, 0), magnitudes[since] if standing.ready else 0,
         )  # fmt: skip
-        rank.ready_since, rank.restarts = standing.ready_since if standing.ready else None, standing.restarts
-        rank.created, rank.created_magnitude = standing.created, magnitudes[standing.created]
-        rank.uid, rank.pod = standing.uid, standing.pod
+        rank.created_magnitude = magnitudes[created]
+        rank.standing = standing
         ranks.append(rank)
     ranks.sort()
-    return [rank.pod for rank in ranks]
+    return [rank.standing.pod for rank in ranks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +126,32 @@ class Standing:
     first: tuple[bool, int, bool, int]
     ready: bool
     ready_since: datetime | None
+    """None for all that are not ready: those are not told apart by it."""
     restarts: tuple[int, int]
     created: datetime | None
     uid: str
 
 
-def _standing(pod: JsonObject, known: Standings | None) -> Standing:
+def _standings(pods: Iterable[JsonObject], known: Standings | None) -> list[Standing]:
+    """What is to be known of each pod, and left in ``known`` for the next time."""
+    if known is None:
+        return [_standing(pod) for pod in pods]
+    standings = []
+    recall = known.get
+    for pod in pods:
+        before = recall(pod["metadata"].get("uid") or "")
+        standings.append(before if before is not None and before.pod is pod else _standing(pod))
+    known.clear()
+    known.update({standing.uid: standing for standing in standings})
+    return standings
+
+
+def _standing(pod: JsonObject) -> Standing:
     meta = pod["metadata"]
-    uid = str(meta.get("uid") or "")
-    if known is not None:
-        before = known.get(uid)
-        if before is not None and before.pod is pod:
-            return before
     node, ready, created = node_of(pod), is_pod_ready(pod), meta.get("creationTimestamp")
     return Standing(
         pod, node, is_active(pod), (bool(node), _PHASE_ORDER.get(phase(pod), 0), ready, deletion_cost(pod)), ready,
-        ready_since(pod), _restarts(pod), parse_time(created) if created else None, uid,
+        ready_since(pod), _restarts(pod), parse_time(created) if created else None, str(meta.get("uid") or ""),
     )  # fmt: skip
 
 
@@ -155,29 +162,25 @@ class _Rank:
     powers of two of the age in nanoseconds; an unknown moment counts as the youngest.
     """
 
-    __slots__ = ("created", "created_magnitude", "first", "pod", "ready_since", "restarts", "uid")
+    __slots__ = ("created_magnitude", "first", "standing")
 
     first: tuple[bool, int, bool, int, int, int]
     """All that comes before the moments themselves; the last is the magnitude of the time since it is ready."""
-    ready_since: datetime | None
-    """None for all that are not ready: those are not told apart by it."""
-    restarts: tuple[int, int]
-    created: datetime | None
     created_magnitude: int
-    uid: str
-    pod: JsonObject
+    standing: Standing
 
     def __lt__(self, other: _Rank) -> bool:
         if self.first != other.first:
             return self.first < other.first
-        if self.ready_since != other.ready_since:
-            return self.uid < other.uid
-        if self.restarts != other.restarts:
-            return self.restarts > other.restarts
-        if self.created != other.created:
+        mine, theirs = self.standing, other.standing
+        if mine.ready_since != theirs.ready_since:
+            return mine.uid < theirs.uid
+        if mine.restarts != theirs.restarts:
+            return mine.restarts > theirs.restarts
+        if mine.created != theirs.created:
             if self.created_magnitude != other.created_magnitude:
                 return self.created_magnitude < other.created_magnitude
-            return self.uid < other.uid
+            return mine.uid < theirs.uid
         return False
 
 

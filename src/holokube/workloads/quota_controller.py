@@ -32,7 +32,7 @@ from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import Change, InformerSource, enqueue_self
+from holokube.runtime.sources import Change, InformerSource, Need, enqueue_self
 from holokube.workloads import quota_decisions as decisions
 from holokube.workloads.pod_status import is_terminated, is_terminating
 from holokube.workloads.quota_decisions import GroupResource
@@ -120,13 +120,17 @@ def build(
 ) -> Controller[str]:
     """The controller of ResourceQuotas."""
     quotas = Quotas(clock, client, informers)
+    informer = informers.get(RESOURCE_QUOTAS)
     watched = (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS, REPLICATION_CONTROLLERS)
     return Controller(
         clock, NAME, quotas.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(informers.get(RESOURCE_QUOTAS), enqueue_self, predicates=[_is_unsettled]),
+            InformerSource(informer, enqueue_self, predicates=[_is_unsettled]),
             *(
-                InformerSource(informers.get(r), quotas.quotas_of, predicates=[_frees], concerns=quotas.has_quotas)
+                InformerSource(
+                    informers.get(r), quotas.quotas_of, predicates=[_frees], concerns=quotas.has_quotas,
+                    needs=Need(informer, lambda: len(informer.lister) > 0),
+                )
                 for r in watched
             ),
         ],

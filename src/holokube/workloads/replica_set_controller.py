@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -45,6 +46,7 @@ from holokube.workloads.replica_set_decisions import (
 from holokube.workloads.status_writes import write_status
 
 WORKERS = 5
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ class ReplicaSetReconciler:
     def _active(self, owner: JsonObject) -> list[JsonObject]:
         return [
             pod for pod in self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
-            if not pod["metadata"].get("deletionTimestamp") and not is_terminated(pod)
+            if not pod["metadata"].get("deletionTimestamp")
+            and (pod.get("status") or _EMPTY).get("phase") not in ("Succeeded", "Failed")
         ]  # fmt: skip
 
     async def _manage_counted(self, key: str, owner: JsonObject, active: int) -> HolokubeError | None:

@@ -193,4 +193,7 @@ def _conditions(owner: JsonObject, active: int, failure: str, now: datetime) -> 
 
 
 def _has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(labels.get(key) == value for key, value in wanted.items())
+    for key, value in wanted.items():  # noqa: SIM110 - all() with a generator costs twice as much
+        if labels.get(key) != value:
+            return False
+    return True

@@ -7,6 +7,7 @@ from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
+from holokube.client.audience import SPEC
 from holokube.client.cache import object_key
 from holokube.client.client import Client, PatchType
 from holokube.client.resources import NODES, PODS
@@ -122,7 +123,7 @@ def build(
     return Controller(
         clock, NAME, eviction.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(informers.get(PODS), enqueue_self, concerns=eviction.may_move),
-            InformerSource(informers.get(NODES), eviction.pods_of, concerns=_taints_changed),
+            InformerSource(informers.get(PODS), enqueue_self, concerns=eviction.may_move, heeds=SPEC),
+            InformerSource(informers.get(NODES), eviction.pods_of, concerns=_taints_changed, heeds=SPEC),
         ],
     )  # fmt: skip

@@ -24,17 +24,25 @@ WORKERS = 5
 
 def expires_at(job: JsonObject) -> datetime | None:
     """When a finished Job is to be deleted; None if it is not finished, or for ever."""
-    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
-    if ttl_s is None or job["metadata"].get("deletionTimestamp"):
+    finished_at = _finished_at(job)
+    if finished_at is None:
+        return None
+    return parse_time(finished_at) + timedelta(seconds=int(job["spec"]["ttlSecondsAfterFinished"]))
+
+
+def _finished_at(job: JsonObject) -> str | None:
+    """When a Job that is to be deleted some time was finished; None if it is not, or for ever."""
+    if job["spec"].get("ttlSecondsAfterFinished") is None or job["metadata"].get("deletionTimestamp"):
         return None
     for condition in conditions_of(job):
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            return parse_time(condition["lastTransitionTime"]) + timedelta(seconds=int(ttl_s))
+            at: str = condition["lastTransitionTime"]
+            return at
     return None
 
 
 def _expires(_old: JsonObject | None, new: JsonObject | None) -> bool:
-    return new is not None and expires_at(new) is not None
+    return new is not None and _finished_at(new) is not None
 
 
 def build(

@@ -10,6 +10,7 @@ from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
+from holokube.client.audience import SPEC
 from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.resources import (
@@ -51,7 +52,7 @@ class Claims:
         self._volumes = informers.get(PERSISTENT_VOLUMES).lister
         self._classes = informers.get(STORAGE_CLASSES).lister
         self._nodes = informers.get(NODES).lister
-        self._pods = informers.indexed(PODS, CLAIM_INDEX, decisions.claims_of).lister
+        self._pods = informers.indexed(PODS, CLAIM_INDEX, decisions.claims_of, heeds=SPEC).lister
 
     def pending(self, _changed: JsonObject) -> list[str]:
         """A volume or a class that changed may be what a claim waits for."""

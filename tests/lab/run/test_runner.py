@@ -248,3 +248,15 @@ def test_leases_stand_for_all_their_renewals() -> None:
 
     run_scenario(scenario(cluster=ClusterSpec(nodes=2), minutes=1.0), NO_POLICY, observe=observe)
     assert labs
+
+
+def test_the_result_of_a_run_is_not_written_out_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[RunResult] = []
+
+    def note(result: RunResult) -> str:
+        written.append(result)
+        return "a result"
+
+    monkeypatch.setattr(RunResult, "__repr__", note)
+    assert run_scenario(scenario(GROWING), NO_POLICY).summary["pods_created"] == 9
+    assert written == []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holokube.base.clock import Clock
+from holokube.client.audience import EXISTENCE, SPEC, STATUS
 from holokube.client.informer import EventType, Informer
 from holokube.hollow.node_life import internal_addresses
 from holokube.hollow.usage import (
@@ -61,10 +62,12 @@ class KubeletView:
         self._pods = pods.lister
         self._by_node, self._by_address = by_node or f"{name}/node", f"{name}/address"
         if not by_node:
-            pods.add_index(self._by_node, _node_of)
+            pods.add_index(self._by_node, _node_of, heeds=SPEC)
         nodes.add_index(self._by_address, internal_addresses)
         self._ended_core_ns: dict[str, int] = {}
-        self._remove = [nodes.add_handler(self._on_node), pods.add_handler(self._on_pod)]
+        self._remove = [
+            nodes.add_handler(self._on_node, heeds=EXISTENCE), pods.add_handler(self._on_pod, heeds=STATUS),
+        ]
 
     @classmethod
     def of_fleet(
@@ -167,11 +170,16 @@ class KubeletView:
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None:
             return
+        status = old.get("status")
+        if not status or not (status.get("containerStatuses") or status.get("initContainerStatuses")
+                              or status.get("ephemeralContainerStatuses")):  # fmt: skip
+            # Nothing has run yet, and so nothing ends.
+            return
         node = (old.get("spec") or {}).get("nodeName")
         if not node or self._nodes.get(node) is None:
             return
         same = new is not None and new["metadata"].get("uid") == old["metadata"].get("uid")
-        if new is not None and same and new.get("status") is old.get("status"):
+        if new is not None and same and new.get("status") is status:
             return
         started = list(started_containers(old))
         if not started:

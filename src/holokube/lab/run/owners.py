@@ -53,5 +53,6 @@ def is_daemon(pod: Mapping[str, Any]) -> bool:
 def _controller(meta: Mapping[str, Any]) -> JsonObject | None:
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
-            return dict(reference)
+            found: JsonObject = reference
+            return found
     return None

@@ -21,6 +21,7 @@ from holokube.lab.run.usage_meter import UsageMeter
 from holokube.pricing.cost_meter import PodShare, workload_fractions
 
 _ENDS: Final[Mapping[str, Literal["done", "failed"]]] = {"Succeeded": "done", "Failed": "failed"}
+_EMPTY: Final[Mapping[str, Any]] = {}
 _EVICTION: Final = "DisruptionTarget"
 OnUnschedulable = Callable[[str, str], None]
 """Called with ``namespace/name`` and the scheduler's words, once for each pod that finds no place at first."""
@@ -117,7 +118,7 @@ class PodMeter:
         return record
 
     def _look(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
-        status = pod.get("status") or {}
+        status = pod.get("status") or _EMPTY
         if record.bound_ms is None:
             node = pod["spec"].get("nodeName")
             if node:
@@ -126,7 +127,7 @@ class PodMeter:
                 self._hear(record, status)
         if not record.is_evicted and pod["metadata"].get("deletionTimestamp"):
             self._see_eviction(record, pod)
-        end = _ENDS.get(str(status.get("phase")))
+        end = _ENDS.get(status.get("phase") or "")
         if end is not None:
             if end == "failed" and not record.is_evicted:
                 # A pod of a lost node is marked as failed on its way out.
@@ -165,8 +166,11 @@ class PodMeter:
             self._log.write(now_ms, "Pod", record.name, "evicted", why=condition.get("reason", ""))
 
     def _see_readiness(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
-        ready = get_condition(pod, "Ready")
-        is_ready = ready is not None and ready.get("status") == "True"
+        is_ready = False
+        for condition in (pod.get("status") or _EMPTY).get("conditions") or ():
+            if condition.get("type") == "Ready":
+                is_ready = condition.get("status") == "True"
+                break
         if is_ready and record.ready_ms is None:
             now_ms = milliseconds(self._clock.monotonic())
             record.ready_ms = now_ms

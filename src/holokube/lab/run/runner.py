@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TextIO
@@ -14,6 +12,7 @@ from holokube.apiserver.registry import Registry
 from holokube.base.clock import Clock, VirtualClock, WallClock
 from holokube.base.loop import VirtualTimeLoop
 from holokube.base.rng import Rng
+from holokube.client.audience import DELETION, SPEC, STATUS
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
 from holokube.cluster.living import LivingCluster
@@ -31,11 +30,11 @@ from holokube.lab.run.sampling import Sampler
 from holokube.lab.run.summary import Findings
 from holokube.lab.run.usage_meter import UsageMeter
 from holokube.lab.scenario.model import PolicySpec, Scenario
+from holokube.runtime.collector import collecting_rarely
 from holokube.runtime.journal import Journal
 
 PROGRESS_EVERY_S: Final = 0.25
 """Of real time."""
-GC_THRESHOLD: Final = (20_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +92,16 @@ def run_scenario(
     ``observe`` is called once, inside the loop, when everything runs. ``wall`` measures real time for ``on_progress``.
     """
     clock = VirtualClock(datetime.fromtimestamp(scenario.start_s, UTC))
-    with _rare_collections(), asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner:
+    with collecting_rarely(), asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualTimeLoop)
         run = _Run(clock, loop, scenario, policy, scenario.seed if seed is None else seed, event_log)
         run.watch(on_progress, observe, wall or WallClock())
-        return runner.run(run.run())
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Objects of a run live long and have few cycles; looking for garbage as often as usual takes a sixth of it."""
-    usual = gc.get_threshold()
-    gc.set_threshold(*GC_THRESHOLD)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
+        # The task that the runner makes has no result of its own: asyncio would write it out, all of it, twice over,
+        # on its way to hand the handling of signals back.
+        runner.run(run.run())
+        assert run.result is not None
+        return run.result
 
 
 class _Run:
@@ -134,15 +126,17 @@ class _Run:
         self._on_progress: OnProgress | None = None
         self._observe: Observe | None = None
         self._wall: Clock = WallClock()
+        self.result: RunResult | None = None
 
     def watch(self, on_progress: OnProgress | None, observe: Observe | None, wall: Clock) -> None:
         """Who wants to know how it goes."""
         self._on_progress, self._observe, self._wall = on_progress, observe, wall
 
-    async def run(self) -> RunResult:
+    async def run(self) -> None:
+        """Runs to the end, and leaves the result."""
         try:
             living = await self._assembly.start()
-            return await self._measured(living)
+            self.result = await self._measured(living)
         finally:
             await self._assembly.stop()
 
@@ -154,7 +148,7 @@ class _Run:
         # Nodes first: a pod is counted on a node that is known.
         remove = [
             living.informers.get(NODES).add_handler(self._nodes.on_event),
-            living.informers.get(PODS).add_handler(pods.on_event),
+            living.informers.get(PODS).add_handler(pods.on_event, heeds=SPEC | STATUS | DELETION),
         ]
         self._nodes.has_begun = pods.has_begun = True
         sampler = Sampler(self._nodes, pods, self._usage)

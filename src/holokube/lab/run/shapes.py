@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
+
+import orjson
 
 from holokube.kube.resources import CPU, MEMORY, pod_requests
 from holokube.kube.types import JsonObject
@@ -27,14 +28,16 @@ class Shapes:
         self.examples: list[JsonObject] = []
         """One pod of each shape."""
         self._by_owner: dict[tuple[Any, ...], int] = {}
-        self._by_form: dict[str, int] = {}
+        self._by_form: dict[bytes, int] = {}
         self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._last: tuple[Any, tuple[Any, ...]] = (None, ())
+        """The containers last looked at, which pods of one template share, and what they request."""
 
     def requests_of(self, pod: JsonObject) -> tuple[int, int]:
         """Millicores and bytes."""
         spec = pod["spec"]
         plain = not (spec.get("initContainers") or spec.get("overhead") or spec.get("resources"))
-        key = _requests_key(spec) if plain else None
+        key = self._requests_key(spec) if plain else None
         known = self._requests.get(key) if key is not None else None
         if known is None:
             amounts = pod_requests(pod)
@@ -50,12 +53,18 @@ class Shapes:
         owner = next((one["uid"] for one in meta.get("ownerReferences") or () if one.get("controller")), meta["uid"])
         key = (
             owner, labels.get("pod-template-hash") or labels.get("controller-revision-hash"),
-            _requests_key(pod["spec"]),
+            self._requests_key(pod["spec"]),
         )  # fmt: skip
         number = self._by_owner.get(key)
         if number is None:
             number = self._by_owner[key] = self._number_of(pod)
         return number
+
+    def _requests_key(self, spec: Mapping[str, Any]) -> tuple[Any, ...]:
+        containers = spec["containers"]
+        if containers is not self._last[0]:
+            self._last = containers, _requests_key(spec)
+        return self._last[1]
 
     def _number_of(self, pod: JsonObject) -> int:
         """Owners that are alike, such as the Jobs of one kind of work, share a shape."""
@@ -77,7 +86,7 @@ def _requests_key(spec: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _form(pod: JsonObject) -> str | None:
+def _form(pod: JsonObject) -> bytes | None:
     """Everything that placing looks at; None for pods whose rules are about other pods, volumes or devices."""
     spec, meta = pod["spec"], pod["metadata"]
     affinity = spec.get("affinity") or {}
@@ -92,4 +101,4 @@ def _form(pod: JsonObject) -> str | None:
         for kind in ("initContainers", "containers")
     ]
     placing = {field: spec[field] for field in _PLACING if field in spec}
-    return json.dumps([meta.get("namespace"), labels, containers, placing], sort_keys=True)
+    return orjson.dumps([meta.get("namespace"), labels, containers, placing], option=orjson.OPT_SORT_KEYS)

@@ -14,6 +14,7 @@ from holokube.hollow.usage import ContainerUse, UsageProfile, running_containers
 from holokube.hollow.usage_curves import Constant, Curve, Diurnal
 from holokube.kube.types import JsonObject
 
+_COMMON: Final = (Constant, Diurnal)
 SINGLES_MAX: Final = 2_000
 """So many containers are looked at one by one in a sample."""
 
@@ -46,7 +47,9 @@ class UsageMeter:
     def _count(self, uid: str, use: ContainerUse, by: int) -> None:
         if _is_common(use.cpu) and _is_common(use.memory):
             for place, curve in enumerate((use.cpu, use.memory)):
-                counts = self._common.setdefault(curve, [0, 0])
+                counts = self._common.get(curve)
+                if counts is None:
+                    counts = self._common[curve] = [0, 0]
                 counts[place] += by
                 if not any(counts):
                     del self._common[curve]
@@ -79,4 +82,4 @@ class UsageMeter:
 
 def _is_common(curve: Curve) -> bool:
     """Whether its value depends on nothing of the container itself."""
-    return isinstance(curve, Constant | Diurnal)
+    return isinstance(curve, _COMMON)
