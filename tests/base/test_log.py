@@ -233,3 +233,19 @@ def test_wrong_settings_are_named(clock: VirtualClock) -> None:
         log.configure(clock=clock, level="loud")
     with pytest.raises(ValueError, match="unknown log format 'xml'; use 'text' or 'json'"):
         log.configure(clock=clock, format="xml")  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_messages_can_be_counted_instead_and_errors_with_a_traceback_are_shown_all_the_same() -> None:
+    stream = io.StringIO()
+    log.configure(level="warning", clock=VirtualClock(), stream=stream)
+    logger = log.get_logger("holokube.part")
+    with log.counted() as counts:
+        logger.warning("again", node="a")
+        logger.warning("again", node="b")
+        logger.info("not wanted")
+        assert stream.getvalue() == ""
+        logger.exception("broken", exc=ValueError("why"))
+    assert counts == {"holokube.part: again": 2, "holokube.part: broken": 1}
+    assert "ValueError: why" in stream.getvalue()
+    logger.warning("afterwards")
+    assert "afterwards" in stream.getvalue()

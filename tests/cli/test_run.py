@@ -73,6 +73,22 @@ def test_one_policy_that_holds_ends_with_0(scenario: Path, capsys: pytest.Captur
     assert "*" not in capsys.readouterr().out
 
 
+def test_what_the_components_log_is_told_in_short_unless_it_was_asked_for(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario.write_text(f"{SCENARIO}  faults:\n  - {{kind: stock-out, at: 0s, until: 5m}}\n")
+    arguments = ["run", str(scenario), "--policy", "karpenter"]
+    holokube(arguments)
+    short = capsys.readouterr().err.splitlines()
+    assert short[1] == "  logged meanwhile (-v shows it as it comes):"
+    assert any(line.endswith(" x karpenter.lifecycle: failed launching nodeclaim") for line in short[2:])
+    assert not any("ERROR" in line for line in short)
+    holokube([*arguments, "-v"])
+    long = capsys.readouterr().err
+    assert "ERROR holokube.karpenter.lifecycle: failed launching nodeclaim" in long
+    assert "logged meanwhile" not in long
+
+
 def test_a_folder_means_its_scenario(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert holokube(["run", str(scenario.parent), "--policy", "karpenter", "-o", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

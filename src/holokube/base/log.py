@@ -17,7 +17,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
@@ -143,6 +145,25 @@ def configure(
         old.close()
     root.addHandler(handler)
     root.setLevel(number)
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count messages by logger and text meanwhile instead of writing them, unless they have a traceback."""
+    counts: Counter[str] = Counter()
+
+    def count(record: logging.LogRecord) -> bool:
+        counts[f"{record.name}: {_message(record)}"] += 1
+        return record.exc_info is not None
+
+    handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, _RootHandler)]
+    for handler in handlers:
+        handler.addFilter(count)
+    try:
+        yield counts
+    finally:
+        for handler in handlers:
+            handler.removeFilter(count)
 
 
 class _RootHandler(logging.StreamHandler[TextIO]):

@@ -15,6 +15,7 @@ from typing import Final, TextIO, cast
 import click
 import orjson
 
+from holokube.base import log
 from holokube.base.clock import WallClock
 from holokube.base.errors import UsageError
 from holokube.cli.progress import ProgressLine
@@ -29,6 +30,7 @@ from holokube.runtime import collector
 
 ASSERTION_MISSED: Final = 3
 SCENARIO_FILE: Final = "scenario.yaml"
+SAID_MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def run_all(order: Order, settings: Settings) -> int:
     planned = plan_runs(order)
     collector.collect_rarely()
     with _page(order.dashboard_port) as observe:
-        results = [_run_one(order, one, len(planned), observe) for one in planned]
+        results = [_run_one(order, one, len(planned), observe, settings) for one in planned]
     if order.report is not None:
         from holokube.report.document import write_report
 
@@ -119,16 +121,38 @@ def _page(port: int | None) -> Iterator[Observe | None]:
         page.stop()
 
 
-def _run_one(order: Order, planned: Planned, count: int, observe: Observe | None) -> RunResult:
+def _run_one(
+    order: Order, planned: Planned, count: int, observe: Observe | None, settings: Settings
+) -> RunResult:
     if count > 1:
         # The clusters of the runs before are full of cycles, and nobody else takes them away.
         gc.collect()
     line = ProgressLine()
-    with _log_file(order.event_log, planned.policy.name if count > 1 else "") as log:
+    label = planned.policy.name if count > 1 else ""
+    with _said(is_shown=settings.verbosity > 0), _log_file(order.event_log, label) as event_log:
         return run_scenario(
-            planned.scenario, planned.policy, seed=order.seed, event_log=log,
+            planned.scenario, planned.policy, seed=order.seed, event_log=event_log,
             on_progress=lambda progress: _show(line, progress), observe=observe,
         )  # fmt: skip
+
+
+@contextmanager
+def _said(*, is_shown: bool) -> Iterator[None]:
+    """What the components of a cluster log: as it comes, or in few lines at the end.
+
+    In a run with faults they have the same to say hundreds of times, and it is what the scenario is about.
+    """
+    if is_shown:
+        yield
+        return
+    with log.counted() as counts:
+        yield
+    if counts:
+        click.echo("  logged meanwhile (-v shows it as it comes):", err=True)
+        for text, number in counts.most_common(SAID_MOST):
+            click.echo(f"  {number:6,} x {text.removeprefix('holokube.')}", err=True)
+        if len(counts) > SAID_MOST:
+            click.echo(f"         and {len(counts) - SAID_MOST:,} other messages", err=True)
 
 
 def _show(line: ProgressLine, progress: Progress) -> None:
