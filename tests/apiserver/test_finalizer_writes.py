@@ -13,6 +13,7 @@ from holokube.apiserver.finalizer_writes import FinalizerWrites, remaining
 from holokube.apiserver.options import DeleteOptions, WriteOptions
 from holokube.kube.errors import ApiError
 from tests.apiserver.test_settled import STRATEGIC, job
+from tests.apiserver.test_status_writes import the_long_way
 from tests.apiserver.worlds import MERGE, World, in_world
 from tests.builders import deployment, pod
 
@@ -66,10 +67,6 @@ def outcomes(steps: list[Any], finalizers: list[str]) -> list[Any]:
         return found
 
     return in_world(body)
-
-
-async def the_long_way(*_: Any) -> None:
-    return None
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

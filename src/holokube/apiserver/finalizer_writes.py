@@ -14,6 +14,7 @@ from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body
+from holokube.apiserver.metadata import MEANT_FOR, RENEWED, STORED_FIELDS
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import MERGE_PATCH, STRATEGIC
@@ -28,9 +29,6 @@ StoreChange = Callable[[Served, Stored, JsonObject, WriteOptions], Awaitable[Sto
 
 _FINALIZERS: Final = "finalizers"
 _DELETED: Final = "$deleteFromPrimitiveList/finalizers"
-_MEANT_FOR: Final = ("uid", "resourceVersion")
-_LEFT_OUT: Final = frozenset({"managedFields", "resourceVersion"})
-_FIELDS: Final = ["kind", "apiVersion", "metadata", "spec", "status"]
 
 
 class FinalizerWrites:
@@ -47,7 +45,7 @@ class FinalizerWrites:
         """Take finalizers off; None if the patch does something else, or has to go the long way."""
         before = old.obj
         left = remaining(before["metadata"], content_type, body)
-        if left is None or not (old.checked and old.settled) or options.dry_run or [*before] != _FIELDS:
+        if left is None or not (old.checked and old.settled) or options.dry_run or [*before] != STORED_FIELDS:
             return None
         kind = self._registry.kind_of(served)
         # Jobs without labels are given those of their template.
@@ -70,7 +68,7 @@ class FinalizerWrites:
 
     @staticmethod
     def _without(before: JsonObject, left: list[str]) -> JsonObject:
-        meta: JsonObject = {key: value for key, value in before["metadata"].items() if key not in _LEFT_OUT}
+        meta: JsonObject = {key: value for key, value in before["metadata"].items() if key not in RENEWED}
         if left:
             meta[_FINALIZERS] = left
         else:
@@ -106,7 +104,7 @@ def remaining(meta: JsonObject, content_type: str, body: Any) -> list[str] | Non
     if type(named) is not list or not all(type(one) is str for one in named):
         return None
     for key, part in asked.items():
-        if key != name and not (key in _MEANT_FOR and part == meta.get(key)):
+        if key != name and not (key in MEANT_FOR and part == meta.get(key)):
             return None
     if name == _DELETED:
         left = [one for one in held if one not in named]

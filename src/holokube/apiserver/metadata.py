@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from holokube.apiserver.field_errors import FieldErrors, show
 from holokube.apiserver.kinds.base import Kind
@@ -15,6 +15,12 @@ FOREGROUND_FINALIZER = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER, "kubernetes"})
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+RENEWED: Final = frozenset({"managedFields", "resourceVersion"})
+"""What every write changes."""
+MEANT_FOR: Final = ("uid", "resourceVersion")
+"""By these a write may say for which state of which object it is meant."""
+STORED_FIELDS: Final = ["kind", "apiVersion", "metadata", "spec", "status"]
+"""Most stored objects have these and no others, in this order; the short ways of writing build the next one so."""
 
 
 def validate_metadata(
@@ -162,7 +168,7 @@ def carry_identity(new: JsonObject, old: JsonObject) -> None:
 
 def user_visible(obj: Mapping[str, Any]) -> dict[str, Any]:
     """The object without what every write changes; two equal results mean nothing happened."""
-    meta = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "managedFields")}
+    meta = {k: v for k, v in obj["metadata"].items() if k not in RENEWED}
     return {**obj, "metadata": meta}
 
 

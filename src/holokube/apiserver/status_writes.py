@@ -15,7 +15,7 @@ from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body, read_status
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
-from holokube.apiserver.metadata import is_unchanged
+from holokube.apiserver.metadata import MEANT_FOR, RENEWED, STORED_FIELDS, is_unchanged
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, MERGE_PATCH, STRATEGIC, apply_plain_patch, patch_object
@@ -30,11 +30,7 @@ from holokube.store.values import Stored
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
-_MEANT_FOR = ("uid", "resourceVersion")
-# Stored objects have these and no others, in this order; the fast way builds the next one so.
-_FIELDS = ["kind", "apiVersion", "metadata", "spec", "status"]
-_FIELDS_BUT_STATUS = _FIELDS[:-1]
-_LEFT_OUT = frozenset({"managedFields", "resourceVersion"})
+_FIELDS_BUT_STATUS = STORED_FIELDS[:-1]
 
 
 class StatusWrites:
@@ -60,7 +56,7 @@ class StatusWrites:
         if len(value) != size or "status" not in value or (named is not None and named != {"uid": meta["uid"]}):
             return None
         # Annotations may have to agree with the spec; those of an object that is settled do.
-        if ("annotations" in meta and not old.settled) or [*before] != _FIELDS:
+        if ("annotations" in meta and not old.settled) or [*before] != STORED_FIELDS:
             return None
         return self._repeats.ask(before["status"], value["status"], content_type, options.field_validation)
 
@@ -86,7 +82,7 @@ class StatusWrites:
         before = old.obj
         if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
             return None
-        if served.type.custom or value.keys() != before.keys() or [*before] != _FIELDS:
+        if served.type.custom or value.keys() != before.keys() or [*before] != STORED_FIELDS:
             return None
         if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
             return None
@@ -107,7 +103,7 @@ class StatusWrites:
             return None
         if served.type.custom and (content_type == STRATEGIC or not old.settled):
             return None
-        if [*before] != _FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
+        if [*before] != STORED_FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
             return None
         live = {"status": before["status"]} if "status" in before else {}
         try:
@@ -153,7 +149,7 @@ class StatusWrites:
             meta = {**before["metadata"], "managedFields": entries}
             del meta["resourceVersion"]
             return {**before, "metadata": meta, "status": change.status}
-        meta = {key: value for key, value in before["metadata"].items() if key not in _LEFT_OUT}
+        meta = {key: value for key, value in before["metadata"].items() if key not in RENEWED}
         if entries:
             meta["managedFields"] = entries
         return {**before, "metadata": meta, "status": change.status}
@@ -208,4 +204,4 @@ def _concerns_status(patch: JsonObject, meta: JsonObject) -> bool:
         return True
     if patch.keys() != {"metadata", "status"} or type(named) is not dict:
         return False
-    return all(key in _MEANT_FOR and value == meta[key] for key, value in named.items())
+    return all(key in MEANT_FOR and value == meta[key] for key, value in named.items())

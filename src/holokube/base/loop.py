@@ -203,12 +203,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             return super().call_soon(callback, *args, context=context)
         handle = _blank(_Call)
         handle._context = copy_context() if context is None else context  # noqa: SLF001 - our own class, to the end
-        handle._loop = self  # noqa: SLF001
-        handle._callback = callback  # noqa: SLF001
-        handle._args = args  # noqa: SLF001
-        handle._cancelled = False  # noqa: SLF001
-        handle._repr = None  # noqa: SLF001
-        handle._source_traceback = None  # noqa: SLF001
+        handle._loop = self  # noqa: SLF001 - as above
+        handle._callback = callback  # noqa: SLF001 - as above
+        handle._args = args  # noqa: SLF001 - as above
+        handle._cancelled = False  # noqa: SLF001 - as above
+        handle._repr = None  # noqa: SLF001 - as above
+        handle._source_traceback = None  # noqa: SLF001 - as above
         self._ready.append(handle)
         return handle
 
