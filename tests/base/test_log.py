@@ -249,3 +249,16 @@ def test_messages_can_be_counted_instead_and_errors_with_a_traceback_are_shown_a
     assert "ValueError: why" in stream.getvalue()
     logger.warning("afterwards")
     assert "afterwards" in stream.getvalue()
+
+
+def test_where_nothing_is_configured_messages_are_counted_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    logger = log.get_logger("holokube.part")
+    with log.counted() as counts:
+        logger.warning("again")
+    assert counts == {"holokube.part: again": 1}
+    assert capsys.readouterr().err == ""
+    logger.warning("afterwards")
+    assert capsys.readouterr().err == "afterwards\n"

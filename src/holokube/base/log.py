@@ -156,7 +156,10 @@ def counted() -> Iterator[Counter[str]]:
         counts[f"{record.name}: {_message(record)}"] += 1
         return record.exc_info is not None
 
-    handlers = [handler for handler in logging.getLogger().handlers if isinstance(handler, _RootHandler)]
+    handlers: list[logging.Handler] = [one for one in logging.getLogger().handlers if isinstance(one, _RootHandler)]
+    if not handlers and logging.lastResort is not None:
+        # Where nothing is configured, as in a process of a pool, this is who writes.
+        handlers = [logging.lastResort]
     for handler in handlers:
         handler.addFilter(count)
     try:
