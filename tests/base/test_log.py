@@ -262,3 +262,16 @@ def test_where_nothing_is_configured_messages_are_counted_too(
     assert capsys.readouterr().err == ""
     logger.warning("afterwards")
     assert capsys.readouterr().err == "afterwards\n"
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_messages_bear_another_clocks_time_for_a_while(clock: VirtualClock, format: log.Format) -> None:
+    stream = io.StringIO()
+    log.configure(format=format, clock=clock, stream=stream)
+    logger = log.get_logger("holokube.lab")
+    with log.stamped_by(VirtualClock(datetime(2030, 6, 1, tzinfo=UTC))):
+        logger.info("inside")
+    logger.info("after")
+    inside, after = stream.getvalue().splitlines()
+    assert "2030-06-01T00:00:00" in inside
+    assert "2026-01-01T12:00:01.25" in after

@@ -169,6 +169,24 @@ def counted() -> Iterator[Counter[str]]:
             handler.removeFilter(count)
 
 
+@contextmanager
+def stamped_by(clock: Clock) -> Iterator[None]:
+    """Messages bear the time of ``clock`` meanwhile: what happens on virtual time is told in virtual time."""
+    formatters = [
+        one.formatter
+        for one in logging.getLogger().handlers
+        if isinstance(one, _RootHandler) and isinstance(one.formatter, TextFormatter | JsonFormatter)
+    ]
+    before = [formatter.clock for formatter in formatters]
+    for formatter in formatters:
+        formatter.clock = clock
+    try:
+        yield
+    finally:
+        for formatter, its_clock in zip(formatters, before, strict=True):
+            formatter.clock = its_clock
+
+
 class _RootHandler(logging.StreamHandler[TextIO]):
     """Marks the handler that ``configure`` installed, so that it can be replaced."""
 
@@ -178,11 +196,11 @@ class TextFormatter(logging.Formatter):
 
     def __init__(self, clock: Clock, *, color: bool = False) -> None:
         super().__init__()
-        self._clock = clock
+        self.clock = clock
         self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
-        ts = self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        ts = self.clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
         level = f"{record.levelname:<5}"
         logger = f"{record.name}:"
         if self._color:
@@ -205,11 +223,11 @@ class JsonFormatter(logging.Formatter):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
-        self._clock = clock
+        self.clock = clock
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "ts": self._clock.now().isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "ts": self.clock.now().isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": _message(record),

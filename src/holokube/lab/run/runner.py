@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from holokube.apiserver.registry import Registry
+from holokube.base import log
 from holokube.base.clock import Clock, VirtualClock, WallClock
 from holokube.base.loop import VirtualTimeLoop
 from holokube.base.rng import Rng
@@ -92,7 +93,11 @@ def run_scenario(
     ``observe`` is called once, inside the loop, when everything runs. ``wall`` measures real time for ``on_progress``.
     """
     clock = VirtualClock(datetime.fromtimestamp(scenario.start_s, UTC))
-    with collecting_rarely(), asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner:
+    with (
+        collecting_rarely(),
+        log.stamped_by(clock),
+        asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner,
+    ):
         loop = runner.get_loop()
         assert isinstance(loop, VirtualTimeLoop)
         run = _Run(clock, loop, scenario, policy, scenario.seed if seed is None else seed, event_log)
