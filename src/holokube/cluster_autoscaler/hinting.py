@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 from holokube.cluster_autoscaler.objects import priority_of
 from holokube.cluster_autoscaler.placing import Placing
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
+from holokube.cluster_autoscaler.pods.waiting import PodGroup
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.kube.types import JsonObject
 from holokube.packing import PodClass
@@ -131,6 +132,26 @@ class HintingSimulator:
             self._schedule_anywhere(placing, left, hopeless, break_on_failure, statuses)
         placing.finish()
         return statuses, hopeless.overflowing_controllers
+
+    def hopeless(self, snapshot: ClusterSnapshot, groups: Iterable[PodGroup]) -> int | None:
+        """How many controllers overflow if no pod of these groups finds a place; None if one may find one.
+
+        Where there is no place for the first pod of any kind, there is none for the pods behind it either.
+        """
+        if self.hints:
+            return None
+        kinds: dict[str, set[PodKind]] = {}
+        classes: set[PodClass] = set()
+        for controller, kind, is_daemon in groups:
+            cls = kind.cls
+            if cls is None or cls.is_stale or kind.has_own_claims:
+                return None
+            classes.add(cls)
+            if controller is not None and not is_daemon:
+                kinds.setdefault(controller, set()).add(kind)
+        if any(snapshot.acceptable(cls).any() for cls in classes):
+            return None
+        return sum(len(of_controller) > MOST_KINDS_PER_CONTROLLER for of_controller in kinds.values())
 
     def drop_old_hints(self) -> None:
         """Forget the hints that were not used since this was last called."""

@@ -93,6 +93,11 @@ class NodeReadings:
             facts = self._known[id(node)] = NodeFacts(node)
         return facts
 
+    def of_all(self, nodes: Sequence[JsonObject]) -> list[NodeFacts]:
+        """The same about many, of which most are known."""
+        found = list(map(self._known.get, map(id, nodes)))
+        return [self.of(node) if facts is None else facts for node, facts in zip(nodes, found, strict=True)]
+
     def keep_only(self, nodes: Iterable[JsonObject], count: int) -> None:
         """Forget all but these, which are so many, once there are too many others."""
         if len(self._known) > 2 * count + _SPARE:

@@ -14,7 +14,6 @@ import numpy as np
 
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
-from holokube.kube.types import JsonObject
 from holokube.packing import PodClass
 from holokube.packing.arrays import BoolArray
 
@@ -138,16 +137,8 @@ class Placing:
 
     def finish(self) -> None:
         """Tell the snapshot of all pods placed so far, as if they had been placed one by one."""
-        if not self._placed:
-            self._forget()
-            return
-        snapshot, rows = self._snapshot, self._snapshot.rows.tolist()
-        alike: dict[tuple[PodKind, bool], list[tuple[JsonObject, int, int]]] = {}
-        for number, (facts, index) in enumerate(self._placed, snapshot.state.reserve_numbers(len(self._placed))):
-            alike.setdefault((facts.kind, facts.is_going), []).append((facts.pod, rows[index], number))
-        for members in alike.values():
-            pods, on_rows, numbers = zip(*members, strict=True)
-            snapshot.put_alike(snapshot.class_of(pods[0]), on_rows, pods, numbers)
+        if self._placed:
+            self._snapshot.put_later(self._placed)
         self._forget()
 
     def _forget(self) -> None:

@@ -12,23 +12,21 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from holokube.base.errors import HolokubeError
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo
 from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import pod_key
+from holokube.cluster_autoscaler.owed_pods import OwedPod, OwedPods
 from holokube.cluster_autoscaler.pods.book import PodChange, PodPlace
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind, PodKinds
-from holokube.kube.resources import is_resize_infeasible
+from holokube.cluster_autoscaler.pods.resized import ResizedPods
 from holokube.kube.types import JsonObject
 from holokube.packing import ClusterState, PlacedPod, PodClass
 from holokube.packing.arrays import BoolArray, RowArray
-from holokube.packing.podclass import requests_of
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _FINISHED: Final = ("Succeeded", "Failed")
-_MOST_SIZES: Final = 16_384
 _MARKS_KEPT: Final = 16_384
 
 
@@ -51,8 +49,8 @@ class ClusterSnapshot:
     """See the module. One object serves all turns: ``set_cluster_state`` costs what changed since the last."""
 
     def __init__(self, *, size_daemons: bool = False) -> None:
-        self.state = ClusterState(size_daemons=size_daemons)
-        """The engine underneath, for questions about classes and rows. Ask ``class_of`` here for the classes."""
+        self._state = ClusterState(size_daemons=size_daemons)
+        self._owed = OwedPods()
         self.kinds = PodKinds()
         self.last_index = 0
         """Where in the order of nodes a pod found room last; the search for the next begins behind it."""
@@ -74,11 +72,22 @@ class ClusterSnapshot:
         self._marked: list[str] = []
         """The nodes that were given the last marks."""
         self._touched: set[str] = set()
-        self._resized: dict[tuple[PodKind, bytes], bool] = {}
+        self._resized = ResizedPods(self.class_of)
         self._storage: dict[tuple[str, str], JsonObject] = {}
         self._set_around: tuple[object, object] = (None, None)
         self._surroundings: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self.state.fork()
+        self._state.fork()
+
+    @property
+    def state(self) -> ClusterState:
+        """The engine underneath, for questions about classes and rows. Ask ``class_of`` here for the classes."""
+        if self._owed.is_due:
+            self._tell()
+        return self._state
+
+    def state_of(self, name: str) -> ClusterState:
+        """The same for questions about one node and its pods alone."""
+        return self.state if self._owed.is_due_on(name) else self._state
 
     # The cluster as it is
 
@@ -160,7 +169,8 @@ class ClusterSnapshot:
     def _take_turn_back(self) -> None:
         while self._saved_orders:
             self.rollback()
-        self.state.rollback()
+        self._owed.clear()
+        self._state.rollback()
         for change, arguments in self._surroundings:
             change(*arguments)
         self._surroundings.clear()
@@ -219,7 +229,7 @@ class ClusterSnapshot:
         before = loaded.facts
         facts = self.kinds.keep(pod, before)
         loaded.facts, loaded.place = facts, change.place
-        return facts.kind is before.kind and facts.is_going == before.is_going and not self._is_resized(
+        return facts.kind is before.kind and facts.is_going == before.is_going and not self._resized.has(
             pod, facts.kind, status)
 
     def _load(self, pods: Sequence[tuple[str, PodChange]]) -> None:
@@ -245,7 +255,7 @@ class ClusterSnapshot:
                 continue
             facts = self.kinds.keep(pod)
             self._mark(node_name)
-            if facts.kind.has_own_claims or self._is_resized(pod, facts.kind, status):
+            if facts.kind.has_own_claims or self._resized.has(pod, facts.kind, status):
                 self._load_alone(key, change, facts, row, number)
             else:
                 alike.setdefault((facts.kind, facts.is_going), []).append((key, change, facts, row, number))
@@ -261,25 +271,6 @@ class ClusterSnapshot:
         placed = self.state.pods[self.state.assume_pod(change.pod, row)]
         placed.number = number
         self._loaded[key] = _Loaded(change.place, placed, facts, is_alone=True)
-
-    def _is_resized(self, pod: JsonObject, kind: PodKind, status: Mapping[str, Any]) -> bool:
-        """Whether a pod takes something else than its spec says, because it is in the middle of a resize."""
-        sizes = [
-            (container.get("name"), container.get("resources"), container.get("allocatedResources"))
-            for field in ("containerStatuses", "initContainerStatuses")
-            for container in status.get(field) or ()
-            if container.get("resources") is not None
-        ]
-        whole = status.get("resources")
-        if not sizes and whole is None:
-            return False
-        key = kind, orjson.dumps((sizes, whole, is_resize_infeasible(pod)))
-        found = self._resized.get(key)
-        if found is None:
-            if len(self._resized) > _MOST_SIZES:
-                self._resized.clear()
-            found = self._resized[key] = requests_of(pod, use_status=True) != self.class_of(pod).requests
-        return found
 
     def set_surroundings(self, namespaces: tuple[JsonObject, ...], storage: tuple[JsonObject, ...]) -> None:
         """Take these as all that is around the nodes; nothing is looked at if they are the same tuples as before."""
@@ -374,19 +365,19 @@ class ClusterSnapshot:
 
     def node(self, name: str) -> JsonObject:
         """The Node object."""
-        return self.state.node(self.row(name))
+        return self._state.node(self.row(name))
 
     def nodes(self) -> list[JsonObject]:
         """All Node objects, in order."""
-        return [self.state.node(row) for row in self._order.values()]
+        return [self._state.node(row) for row in self._order.values()]
 
     def has_label(self, key: str) -> bool:
         """Whether any node has a label of that name."""
-        return self.state.nodes.column(key).is_used
+        return self._state.nodes.column(key).is_used
 
     def pods_on(self, name: str) -> list[JsonObject]:
         """The pods of a node, in the order they came."""
-        return [placed.pod for placed in self.state.pods_on(self.row(name)) if placed.pod is not None]
+        return [placed.pod for placed in self.state_of(name).pods_on(self.row(name)) if placed.pod is not None]
 
     def node_info(self, name: str) -> NodeInfo:
         """A node with its pods."""
@@ -435,7 +426,7 @@ class ClusterSnapshot:
             spec = pod.get("spec") or {}
             if "nodeName" in spec:
                 spec = {name: value for name, value in spec.items() if name != "nodeName"}
-            cls = kind.cls = self.state.class_of({"metadata": pod["metadata"], "spec": spec})
+            cls = kind.cls = self._state.class_of({"metadata": pod["metadata"], "spec": spec})
         return cls
 
     def force_add_pod(self, pod: JsonObject, node_name: str) -> None:
@@ -460,6 +451,34 @@ class ClusterSnapshot:
         """
         self.state.assume_pods(cls, rows, pods, [self._new_key(pod) for pod in pods], numbers)
         self._touched.update(map(self.state.name_of, rows))
+
+    def put_later(self, placed: Sequence[tuple[PodFacts, int]]) -> None:
+        """Put pods, each at the place of a node in the order, one after the other, whether they fit or not.
+
+        Where that lasts for the whole turn the engine learns of it when somebody looks.
+        """
+        rows, first = self.rows.tolist(), self._state.reserve_numbers(len(placed))
+        pods = [OwedPod(facts, rows[index], first + i) for i, (facts, index) in enumerate(placed)]
+        if self._saved_orders:
+            self._put_all(pods)
+            return
+        names = self.node_names
+        nodes = {names[index] for _, index in placed}
+        self._touched.update(nodes)
+        self._owed.add(pods, nodes)
+
+    def _tell(self) -> None:
+        self._put_all(self._owed.told(len(self._saved_orders)))
+
+    def _put_all(self, pods: Iterable[OwedPod]) -> None:
+        """Put pods, those at once that are alike."""
+        alike: dict[tuple[PodKind, bool], list[OwedPod]] = {}
+        for one in pods:
+            alike.setdefault((one.facts.kind, one.facts.is_going), []).append(one)
+        for members in alike.values():
+            facts, rows, numbers = zip(*members, strict=True)
+            objects = [one.pod for one in facts]
+            self.put_alike(self.class_of(objects[0]), rows, objects, numbers)
 
     def _new_key(self, pod: JsonObject) -> str:
         """The pod's key, or a made up one: a pod of a node that is being drained is there twice."""
@@ -534,22 +553,24 @@ class ClusterSnapshot:
 
     def fork(self) -> None:
         """Begin an experiment. Experiments nest."""
-        self.state.fork()
+        self._state.fork()
         self._saved_orders.append(None)
 
     def commit(self) -> None:
         """Keep what happened since the last ``fork``; an outer experiment can still take it back."""
         self._check_forked("commit")
-        self.state.commit()
+        self._state.commit()
         saved = self._saved_orders.pop()
+        self._owed.committed(len(self._saved_orders))
         if self._saved_orders and self._saved_orders[-1] is None:
             self._saved_orders[-1] = saved
 
     def rollback(self) -> None:
         """Take back what happened since the last ``fork``."""
         self._check_forked("take back")
-        self.state.rollback()
+        self._state.rollback()
         saved = self._saved_orders.pop()
+        self._owed.rolled_back(len(self._saved_orders))
         if saved is not None:
             self._order = saved
             self._order_changed()

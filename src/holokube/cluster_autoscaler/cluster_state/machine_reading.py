@@ -41,8 +41,8 @@ class MachineReading:
         """The ids of machines that should have become one of the nodes and have not, group by group."""
         if nodes is not self._nodes or not isinstance(nodes, tuple):
             if not self._are_as_before(nodes):
-                of = self._readings.of
-                self._ids, self._missing_of = frozenset([of(node).provider_id for node in nodes]), ()
+                self._ids = frozenset([facts.provider_id for facts in self._readings.of_all(nodes)])
+                self._missing_of = ()
             self._nodes = nodes
         looked_at = tuple(of_groups.values())
         if not self._missing_of or not _are_the_same(looked_at, self._missing_of):

@@ -129,10 +129,9 @@ def measure_nodes(looked_at: LookedAt, now_s: float, readings: NodeReadings) -> 
     by_group: dict[str, Readiness] = {}
     # A node without a group goes by the start-up time of the group looked at last, as upstream has it.
     startup_time_s = DEFAULT_STARTUP_TIME_S
-    of, until_s = readings.of, math.inf
+    until_s = math.inf
     group_id_of, registered, ready = group_of_node.get, total.registered.append, total.ready.append
-    for node in nodes:
-        facts = of(node)
+    for facts in readings.of_all(nodes):
         name = facts.name
         group_id = group_id_of(name)
         found = None

@@ -94,6 +94,9 @@ class FirmUse:
 
     def on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """A pod came, changed or went."""
+        if old is not None and new is not None and self._is_news_of_state(old, new):
+            self.has_changed = True
+            return
         if not self.has_changed:
             self.has_changed = not self._is_harmless(old, new)
         obj = new if new is not None else old
@@ -125,6 +128,14 @@ class FirmUse:
         sums = self._sums.setdefault(node, [0, 0])
         sums[0] += cpu
         sums[1] += memory
+
+    def _is_news_of_state(self, old: JsonObject, new: JsonObject) -> bool:
+        """Whether a pod that is counted goes on with what it asks for, as most changes are: only its state is new."""
+        spec, metadata = new["spec"], new["metadata"]
+        return (
+            old["spec"] is spec and metadata["uid"] in self._taken and old["metadata"]["uid"] == metadata["uid"]
+            and not metadata.get("deletionTimestamp") and not _has_ended(new) and bool(spec.get("nodeName"))
+        )  # fmt: skip
 
     def _is_harmless(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a change of a pod makes no difference: it had ended, or it leaves a node that stays firm."""

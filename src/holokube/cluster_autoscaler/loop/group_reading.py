@@ -78,6 +78,12 @@ class NodeOwners:
             self._known = found
         return self._known
 
+    async def without_machine(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
+        """What ``nodes_without_machine`` answers."""
+        if self._reader is not None:
+            return self._reader.without_machine(nodes)
+        return await nodes_without_machine(self._provider, nodes)
+
     def _are_as_before(self, provider: ReadsNodes, nodes: Sequence[JsonObject]) -> bool:
         """Whether the nodes are the same, and those of them that have changed are of the groups they were of."""
         places = changed_places(self._nodes, nodes) if self._nodes else None
@@ -92,13 +98,11 @@ class NodeOwners:
     def _read(self, provider: ReadsNodes, nodes: Sequence[JsonObject]) -> dict[str, str] | None:
         """The groups by the objects alone; None if there is one that stands for something else."""
         found: dict[str, str] = {}
-        of = self._readings.of
-        for node in nodes:
-            facts = of(node)
+        for facts in self._readings.of_all(nodes):
             if facts.is_invented:
                 return None
             if facts.group_id is None:
-                facts.group_id = provider.group_id_of(node) or ""
+                facts.group_id = provider.group_id_of(facts.node) or ""
             if facts.group_id:
                 found[facts.name] = facts.group_id
         return found

@@ -110,12 +110,20 @@ class JournalKeeper:
                     one = self._stays[stays[i].name] = stays[i]
                     self._decide(now_s, "node", one.name, f"stays: {one.reason}", _why(one))
                 return self._stays.keys()
-        known, self._stays = self._stays, {one.node["metadata"]["name"]: one for one in stays}
-        for name, one in self._stays.items():
-            if known.get(name) is not one or name in decided:
-                self._decide(now_s, "node", name, f"stays: {one.reason}", _why(one))
-        for name in known.keys() - self._stays.keys() - decided:
-            self._known.pop(("node", name), None)
+        gone = dict(zip(map(id, before), before, strict=True))
+        told = [one for one in stays if gone.pop(id(one), None) is None]
+        left = [one.name for one in gone.values()]
+        for name in left:
+            del self._stays[name]
+        self._stays.update([(one.name, one) for one in told])
+        if not decided.isdisjoint(self._stays):
+            again = {id(one) for one in told} | {id(self._stays[name]) for name in decided if name in self._stays}
+            told = [one for one in stays if id(one) in again]
+        for one in told:
+            self._decide(now_s, "node", one.name, f"stays: {one.reason}", _why(one))
+        for name in left:
+            if name not in self._stays and name not in decided:
+                self._known.pop(("node", name), None)
         return self._stays.keys()
 
     def _note(self, now_s: float, kind: str, subject: str, decision: str, reasons: list[str] | tuple[str, ...],

@@ -30,7 +30,6 @@ from holokube.cluster_autoscaler.loop.group_reading import (
     Groups,
     NodeOwners,
     groups_of_nodes,
-    nodes_without_machine,
     read_groups,
     targets_of,
 )
@@ -116,7 +115,7 @@ class RunOnce:
         readings = self._readings = NodeReadings()
         self._nodes = NodeBook(readings, self._taints, provider.gpu_label)
         self._owners = NodeOwners(provider, readings)
-        self._pods = PodBook(options, sources.place)
+        self._pods = PodBook(options, sources.place, self.snapshot.kinds)
         self._unwatch = sources.pods.add_handler(self._pods.on_pod)
         self.registry = ClusterStateRegistry(options, readings)
         self._instances = InstanceCache(clock)
@@ -308,7 +307,7 @@ class RunOnce:
         found = self.registry.update(ClusterFacts(
             nodes=observation.nodes, groups=facts.groups, group_of_node=observation.group_of_node,
             group_of_instance=await groups_of_nodes(self._provider, [machine.node for machine in unregistered]),
-            deleted=await nodes_without_machine(self._provider, observation.nodes),
+            deleted=await self._owners.without_machine(observation.nodes),
             templates=frozenset(facts.templates),
         ), now_s)
         for event in found.events:
@@ -376,10 +375,10 @@ class RunOnce:
         self.metrics.pods(len(pods.unschedulable), len(pods.unprocessed))
         with self.metrics.timed("filterOutSchedulable"):
             processed = self._processor.process(
-                self.snapshot, pods.pending, self._options, report.now_s,
+                self.snapshot, pods.waiting, self._options, report.now_s,
                 drained_nodes=self.actuator.tracker.in_flight()[1])
         self.metrics.overflowing(processed.overflowing_controllers)
-        report.pending, report.schedulable, report.young = len(pods.pending), processed.schedulable, processed.young
+        report.pending, report.schedulable, report.young = len(pods.waiting), processed.schedulable, processed.young
         return processed
 
     async def _scale_up(self, facts: TurnFacts, seen: _Seen, processed: ProcessedPods, report: TurnReport) -> bool:

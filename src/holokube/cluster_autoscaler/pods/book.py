@@ -6,19 +6,20 @@ told to be ``settled``, so that a turn that fails half-way loses nothing.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holokube.client.informer import EventType
 from holokube.cluster_autoscaler.objects import is_finished, node_name_of, pod_key
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.classification import PodSorter, Role
+from holokube.cluster_autoscaler.pods.kinds import PodKinds
+from holokube.cluster_autoscaler.pods.waiting import PodPlace, WaitingPods, WaitingQueue
 from holokube.kube.types import JsonObject
 
-PodPlace = tuple[bool, int, int]
-"""Where a pod stands: scheduled pods before nominated ones, then by a place that somebody gave it, then by age."""
+__all__ = ["PodBook", "PodChange", "PodPlace", "TurnPods"]
+_SCHEDULED: Final = Role.SCHEDULED
 
 
 class PodChange(NamedTuple):
@@ -37,11 +38,13 @@ class TurnPods(NamedTuple):
     """Those for whom a scheduler has found no place, in the order of the API's list."""
     unprocessed: list[JsonObject]
     """Those at which no scheduler has looked yet, where one need not be waited for."""
+    waiting: WaitingPods
+    """Both, one after the other."""
 
     @property
     def pending(self) -> list[JsonObject]:
         """Those that may need a new node."""
-        return self.unschedulable + self.unprocessed
+        return self.waiting.pods
 
 
 class _Entry:
@@ -54,36 +57,22 @@ class _Entry:
         self.takes_room = False
 
 
-class _Queue:
-    """Pods in order, of which each can be put in or taken out at little cost."""
-
-    __slots__ = ("_places", "pods")
-
-    def __init__(self) -> None:
-        self._places: list[PodPlace] = []
-        self.pods: list[JsonObject] = []
-
-    def add(self, entry: _Entry) -> None:
-        index = bisect_left(self._places, entry.place)
-        self._places.insert(index, entry.place)
-        self.pods.insert(index, entry.pod)
-
-    def remove(self, entry: _Entry) -> None:
-        index = bisect_left(self._places, entry.place)
-        del self._places[index], self.pods[index]
-
-
 class PodBook:
     """A handler of the informer of pods."""
 
-    def __init__(self, options: AutoscalerOptions, place: Callable[[JsonObject], int] | None = None) -> None:
-        """``place`` orders pods by something else than the order in which they were first seen."""
+    def __init__(
+        self, options: AutoscalerOptions, place: Callable[[JsonObject], int] | None = None,
+        kinds: PodKinds | None = None,
+    ) -> None:  # fmt: skip
+        """``place`` orders pods by something else than the order in which they were first seen; ``kinds`` are for those
+        who share what is known of pods with others."""
         self._sorter = PodSorter(options)
         self._place = place
         self._entries: dict[str, _Entry] = {}
         self._last_number = 0
-        self._unschedulable = _Queue()
-        self._unprocessed = _Queue()
+        kinds = PodKinds() if kinds is None else kinds
+        self._unschedulable = WaitingQueue(kinds)
+        self._unprocessed = WaitingQueue(kinds)
         self._on_node: dict[str, dict[str, _Entry]] = {}
         # Dicts are sets in an order that is the same in every run.
         self._changed: dict[str, None] = {}
@@ -97,7 +86,7 @@ class PodBook:
         entry = self._entries.get(key)
         if (
             entry is not None and new is not None and entry.pod is old
-            and entry.role is Role.SCHEDULED and old["spec"] is new["spec"] and not is_finished(new)
+            and entry.role is _SCHEDULED and old["spec"] is new["spec"] and not is_finished(new)
         ):  # fmt: skip
             # Nothing but the state of a pod that runs is another one; most changes are like this.
             entry.pod = new
@@ -120,9 +109,9 @@ class PodBook:
         entry.role = role = self._sorter.role_of(new)
         entry.place = role is Role.NOMINATED, 0 if self._place is None else self._place(new), entry.number
         if role is Role.UNSCHEDULABLE:
-            self._unschedulable.add(entry)
+            self._unschedulable.add(entry.place, new)
         elif role is Role.UNPROCESSED:
-            self._unprocessed.add(entry)
+            self._unprocessed.add(entry.place, new)
         entry.takes_room = self._sorter.takes_room(new, role)
         if entry.takes_room:
             self._changed[key] = None
@@ -138,7 +127,8 @@ class PodBook:
         for key in self._taken:
             entry = self._entries.get(key)
             changed[key] = PodChange(entry.place, entry.pod) if entry and entry.takes_room else None
-        return TurnPods(changed, self._unschedulable.pods.copy(), self._unprocessed.pods.copy())
+        unschedulable, unprocessed = self._unschedulable.look(), self._unprocessed.look()
+        return TurnPods(changed, unschedulable.pods, unprocessed.pods, unschedulable + unprocessed)
 
     def settled(self) -> None:
         """What was taken last has been used."""
@@ -159,9 +149,9 @@ class PodBook:
         if entry.takes_room:
             self._changed[key] = None
         if entry.role is Role.UNSCHEDULABLE:
-            self._unschedulable.remove(entry)
+            self._unschedulable.remove(entry.place)
         elif entry.role is Role.UNPROCESSED:
-            self._unprocessed.remove(entry)
+            self._unprocessed.remove(entry.place)
         node_name = node_name_of(entry.pod)
         if node_name:
             there = self._on_node[node_name]

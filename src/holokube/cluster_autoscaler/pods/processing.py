@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holokube.cluster_autoscaler.hinting import HintingSimulator, Status
@@ -13,8 +13,9 @@ from holokube.cluster_autoscaler.pods.filters import (
     without_tpu_requests,
     without_young,
 )
-from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind, PodKinds
+from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKinds
 from holokube.cluster_autoscaler.pods.priority_order import sort_as_go
+from holokube.cluster_autoscaler.pods.waiting import WaitingPods, count_waiting
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.kube.types import JsonObject
 
@@ -41,7 +42,7 @@ class PodProcessor:
     def process(
         self,
         snapshot: ClusterSnapshot,
-        pending: Sequence[JsonObject],
+        pending: Sequence[JsonObject] | WaitingPods,
         options: AutoscalerOptions,
         now_s: float,
         *,
@@ -52,9 +53,13 @@ class PodProcessor:
 
         ``drained_nodes`` are those whose pods are being evicted: what will become of these must find room as well.
         """
-        pods = [*pending, *recreatable_pods(snapshot, drained_nodes)]
-        known, kinds = _worth_a_node(snapshot.kinds, pods, options.expendable_pods_priority_cutoff, len(pending))
-        left, schedulable, overflowing = self._without_schedulable(snapshot, known, kinds, allowed)
+        waiting = pending if isinstance(pending, WaitingPods) else count_waiting(snapshot.kinds.facts_of_all(pending))
+        pods = _worth_a_node(
+            snapshot.kinds, waiting, recreatable_pods(snapshot, drained_nodes), options.expendable_pods_priority_cutoff)
+        left, schedulable, overflowing = self._without_schedulable(snapshot, pods, allowed)
+        if left is pods.facts and pods.oldest_s >= now_s - options.new_pod_scale_up_delay_s and not _has_daemons(pods):
+            # A moment that has just begun: nobody has waited yet.
+            return ProcessedPods([], schedulable, pods.pods, overflowing)
         left = without_daemon_set_pods(left)
         old = without_young(left, now_s, options.new_pod_scale_up_delay_s)
         to_help = [facts.pod for facts in old]
@@ -65,16 +70,19 @@ class PodProcessor:
         return ProcessedPods(to_help, schedulable, young, overflowing)
 
     def _without_schedulable(
-        self, snapshot: ClusterSnapshot, pods: list[PodFacts], kinds: Set[PodKind],
-        allowed: Callable[[str], bool] | None,
-    ) -> tuple[list[PodFacts], list[Status], int]:  # fmt: skip
+        self, snapshot: ClusterSnapshot, waiting: WaitingPods, allowed: Callable[[str], bool] | None
+    ) -> tuple[list[PodFacts], list[Status], int]:
         """The pods for which there is no room, those for which there is, and how many controllers overflow.
 
         What is placed stays in the snapshot for the rest of the turn: the room is taken.
         """
-        if len({kind.priority or 0 for kind in kinds}) > 1:
+        pods = waiting.facts
+        if len({kind.priority or 0 for _, kind, _ in waiting.groups}) > 1:
             pods = sort_as_go(pods, lambda facts: -(facts.kind.priority or 0))
-        placed, overflowing = self._simulator.schedule_known(snapshot, pods, allowed=allowed)
+        overflowing = self._simulator.hopeless(snapshot, waiting.groups)
+        placed: list[Status] = []
+        if overflowing is None:
+            placed, overflowing = self._simulator.schedule_known(snapshot, pods, allowed=allowed)
         self._simulator.drop_old_hints()
         if not placed:
             return pods, placed, overflowing
@@ -83,19 +91,19 @@ class PodProcessor:
 
 
 def _worth_a_node(
-    kinds: PodKinds, pods: Sequence[JsonObject], cutoff: int, waiting: int
-) -> tuple[list[PodFacts], set[PodKind]]:
-    """What there is to know about the pods that count, and their kinds; TPUs are not asked of nodes.
+    kinds: PodKinds, waiting: WaitingPods, drained: Sequence[JsonObject], cutoff: int
+) -> WaitingPods:
+    """The pods that count, with what there is to know about them; TPUs are not asked of nodes.
 
     Pods that wait for a node may be expendable. Those of drained nodes, which come behind them, are there already.
     """
-    known = kinds.facts_of_all(pods)
-    seen = {facts.kind for facts in known}
-    if any(kind.has_tpus for kind in seen):
-        known = kinds.facts_of_all((*without_tpu_requests(pods[:waiting]), *pods[waiting:]))
-        seen = {facts.kind for facts in known}
-    expendable = {kind for kind in seen if kind.priority is not None and kind.priority < cutoff}
+    if any(group.kind.has_tpus for group in waiting.groups):
+        waiting = count_waiting(kinds.facts_of_all(without_tpu_requests(waiting.pods)))
+    expendable = {kind for _, kind, _ in waiting.groups if kind.priority is not None and kind.priority < cutoff}
     if expendable:
-        known = [facts for i, facts in enumerate(known) if i >= waiting or facts.kind not in expendable]
-        seen = {facts.kind for facts in known}
-    return known, seen
+        waiting = count_waiting([facts for facts in waiting.facts if facts.kind not in expendable])
+    return waiting + count_waiting(kinds.facts_of_all(drained)) if drained else waiting
+
+
+def _has_daemons(pods: WaitingPods) -> bool:
+    return any(group.is_daemon for group in pods.groups)

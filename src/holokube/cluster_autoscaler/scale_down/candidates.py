@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holokube.cluster_autoscaler.groups import GroupView
@@ -87,7 +87,10 @@ class CandidateFinder:
         self._listed: _Listed | None = None
         self._known: dict[str, tuple[int, int]] = {}
         """The mark and the rank of nodes, as far as time does not change it."""
+        self._ranked: dict[str, int] = {}
+        """The ranks of all nodes of the list."""
         self._ranks = bytearray()
+        """The same in the order of the list."""
         self._seen_mark = 0
         self._loose: set[str] = set()
         """Nodes that have to be looked at again whatever their mark."""
@@ -131,7 +134,7 @@ class CandidateFinder:
         others: list[Unremovable] = []
         group_id_of, refusal_of = observation.group_of_node.get, refusals.get
         for node in observation.nodes:
-            name = name_of(node)
+            name: str = node["metadata"]["name"]
             refusal = refusal_of(group_id_of(name, ""), _NOT_OURS)
             if refusal is None:
                 nodes.append(node)
@@ -157,22 +160,29 @@ class CandidateFinder:
 
     def _rank(self, given: ScaleDownInput, listed: _Listed) -> None:
         """Bring the ranks up to date: those of nodes that have changed, or all if it is another list."""
-        snapshot = given.snapshot
+        snapshot, ranked = given.snapshot, self._ranked
         changed = snapshot.marked_since(self._seen_mark)
         self._seen_mark = snapshot.last_mark
-        to_do: Iterable[str] = listed.names
-        if listed is self._listed and changed is not None:
-            to_do = self._loose.union(changed, snapshot.touched)
-        else:
-            self._listed, self._ranks = listed, bytearray(len(listed.names))
-            self._known = {name: known for name, known in self._known.items() if name in listed.index_of}
+        is_new = listed is not self._listed
+        if changed is None:
+            ranked.clear()
+        to_do = self._loose.union(changed or (), snapshot.touched)
         self._loose = set()
+        if is_new or changed is None:
+            for name in ranked.keys() - listed.index_of.keys():
+                del ranked[name]
+                self._known.pop(name, None)
+            to_do |= listed.index_of.keys() - ranked.keys()
         # Budgets and controllers are not asked here: a node is empty or it is not.
         context = DrainContext(given.observation.now_s, self._options)
         for name in to_do:
             index = listed.index_of.get(name)
             if index is not None:
-                self._ranks[index] = self._rank_of(name, given, context)
+                ranked[name] = rank = self._rank_of(name, given, context)
+                if not is_new:
+                    self._ranks[index] = rank
+        if is_new:
+            self._listed, self._ranks = listed, bytearray(map(ranked.__getitem__, listed.names))
 
     def _rank_of(self, name: str, given: ScaleDownInput, context: DrainContext) -> int:
         snapshot = given.snapshot

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from holokube.cluster_autoscaler.cloud.provider import GroupOptions
 from holokube.cluster_autoscaler.objects import annotations_of, name_of, node_is_ready
@@ -18,6 +18,7 @@ from holokube.cluster_autoscaler.taints import TO_BE_DELETED, is_to_be_deleted, 
 from holokube.kube.types import JsonObject
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_T = TypeVar("_T")
 DELETION_TIME_MAX_S = 300.0
 """A node that was marked for deletion longer ago was forgotten by whoever marked it."""
 
@@ -87,7 +88,12 @@ class EligibilityFilter:
     def __init__(self, options: AutoscalerOptions) -> None:
         self._options = options
         self._verdicts: dict[str, _Verdict] = {}
+        self._staying: dict[str, Unremovable] = {}
+        """Why candidates stay, in no order."""
+        self._used: dict[str, Utilization] = {}
+        """How much of candidates is used, in no order."""
         self._recently: dict[str, Unremovable] = {}
+        """Those of the candidates that are not looked at yet."""
         self._settings: dict[str, GroupOptions] = {}
         self._seen_mark = 0
         self._loose: set[str] = set()
@@ -105,28 +111,24 @@ class EligibilityFilter:
         settings = {id_: group.options for id_, group in given.groups.items()}
         if settings != self._settings:
             self._settings, self._last = settings, None
-            self._verdicts.clear()
+            for known_of_nodes in (self._verdicts, self._staying, self._used):
+                known_of_nodes.clear()
         changed = snapshot.marked_since(self._seen_mark)
         self._seen_mark = snapshot.last_mark
         loose, self._loose = self._loose, set()
-        table = UtilizationTable(
-            snapshot.state, given.observation.now_s, ignore_mirror_pods=self._options.ignore_mirror_pods_utilization)
         last, recent, found = self._last, known.all_recent(), None
         dirty: Collection[str] = names
         if last is not None and changed is not None:
-            to_do = loose.union(changed, snapshot.touched)
-            if last.group_of_node is given.observation.group_of_node:
-                dirty = to_do
+            regrouped = _regrouped(last.group_of_node, given.observation.group_of_node)
+            dirty = loose.union(changed, snapshot.touched, regrouped)
             if last.names is names and last.recent == recent:
-                found = self._patched(last, to_do, given, table)
+                found = self._patched(last, dirty, given)
         if found is None:
-            found = self._split_all(zip(names, candidates, strict=True), recent, given, table, dirty)
+            found = self._split_all(candidates, names, recent, given, dirty)
         self._last = _Split(names, recent, given.observation.group_of_node, found)
         return found
 
-    def _patched(
-        self, last: _Split, to_do: Iterable[str], given: ScaleDownInput, table: UtilizationTable
-    ) -> Eligibility | None:
+    def _patched(self, last: _Split, to_do: Iterable[str], given: ScaleDownInput) -> Eligibility | None:
         """The last answer with the nodes brought up to date that may have changed; None if that is not enough."""
         before = last.found
         reasons, utilization = dict(before.reasons), dict(before.utilization)
@@ -136,7 +138,8 @@ class EligibilityFilter:
                     return None
                 if name in reasons:
                     node = given.snapshot.node(name)
-                    reasons[name] = self._recently[name] = _again(node, last.recent[name], self._recently.get(name))
+                    again = _again(node, last.recent[name], self._recently.get(name))
+                    reasons[name] = self._recently[name] = self._staying[name] = again
                 continue
             was = self._verdicts.get(name)
             if was is None:
@@ -145,7 +148,7 @@ class EligibilityFilter:
             if self._still_holds(was, name, given):
                 continue
             node = given.snapshot.node(name) if given.snapshot.has_node(name) else was.node
-            verdict = self._judge(node, given, table)
+            verdict = self._judge(node, given)
             if (verdict.stays is None) != (was.stays is None) or (verdict.used is None) != (was.used is None):
                 return None
             if verdict.stays is not None:
@@ -155,39 +158,41 @@ class EligibilityFilter:
         return Eligibility(before.eligible, reasons, utilization)
 
     def _split_all(
-        self, candidates: Iterable[tuple[str, JsonObject]], recent: Mapping[str, Unremovable], given: ScaleDownInput,
-        table: UtilizationTable, dirty: Collection[str],
+        self, candidates: Sequence[JsonObject], names: Sequence[str], recent: Mapping[str, Unremovable],
+        given: ScaleDownInput, dirty: Collection[str],
     ) -> Eligibility:  # fmt: skip
         """``dirty`` are the nodes of which verdicts may not hold any more."""
-        found = Eligibility()
-        verdicts, self._verdicts = self._verdicts, {}
+        verdicts, staying, used, snapshot = self._verdicts, self._staying, self._used, given.snapshot
         recently, self._recently = self._recently, {}
-        reasons, utilization, snapshot = found.reasons, found.utilization, given.snapshot
-        eligible, kept, dirty = found.eligible, self._verdicts, frozenset(dirty)
-        for name, node in candidates:
-            if name in recent and snapshot.has_node(name):
-                reasons[name] = self._recently[name] = _again(node, recent[name], recently.get(name))
-                continue
+        listed = dict(zip(names, candidates, strict=True))
+        waiting = [name for name in recent if name in listed and snapshot.has_node(name)]
+        for name in [*(verdicts.keys() - listed.keys()), *recently, *waiting]:
+            verdicts.pop(name, None)
+            staying.pop(name, None)
+            used.pop(name, None)
+        for name in waiting:
+            again = _again(listed[name], recent[name], recently.get(name))
+            staying[name] = self._recently[name] = again
+        for name in listed.keys() - verdicts.keys() - self._recently.keys():
+            self._judge(listed[name], given)
+        for name in dirty:
             verdict = verdicts.get(name)
-            if verdict is None or (name in dirty and not self._still_holds(verdict, name, given)):
-                verdict = self._judge(node, given, table)
-            else:
-                kept[name] = verdict
-            _, _, _, stays, used, _ = verdict
-            if stays is None:
-                eligible.append(name)
-            else:
-                reasons[name] = stays
-            if used is not None:
-                utilization[name] = used
-        return found
+            if verdict is not None and not self._still_holds(verdict, name, given):
+                self._judge(listed[name], given)
+        return Eligibility(
+            [name for name in names if name not in staying],
+            {name: staying[name] for name in names if name in staying},
+            {name: used[name] for name in names if name in used},
+        )
 
-    def _judge(self, node: JsonObject, given: ScaleDownInput, table: UtilizationTable) -> _Verdict:
+    def _judge(self, node: JsonObject, given: ScaleDownInput) -> _Verdict:
         name = name_of(node)
         mark, group_id = given.snapshot.mark(name), given.observation.group_of_node.get(name, "")
-        verdict = self._verdicts[name] = _judge(node, mark, group_id, given, self._options, table)
+        verdict = self._verdicts[name] = _judge(node, mark, group_id, given, self._options)
         if mark is None or not verdict.lasts:
             self._loose.add(name)
+        _keep(self._staying, name, verdict.stays)
+        _keep(self._used, name, verdict.used)
         return verdict
 
     @staticmethod
@@ -198,6 +203,20 @@ class EligibilityFilter:
         )  # fmt: skip
 
 
+def _keep(by_name: dict[str, _T], name: str, found: _T | None) -> None:
+    if found is None:
+        by_name.pop(name, None)
+    else:
+        by_name[name] = found
+
+
+def _regrouped(before: Mapping[str, str], now: Mapping[str, str]) -> Set[str]:
+    """The nodes that are not of the group that they were of."""
+    if before is now:
+        return frozenset()
+    return {name for name, group_id in now.items() if before.get(name) != group_id} | (before.keys() - now.keys())
+
+
 def _again(node: JsonObject, earlier: Unremovable, known: Unremovable | None) -> Unremovable:
     if known is not None and known.earlier is earlier and known.node is node:
         return known
@@ -206,15 +225,17 @@ def _again(node: JsonObject, earlier: Unremovable, known: Unremovable | None) ->
 
 
 def _judge(
-    listed: JsonObject, mark: int | None, group_id: str, given: ScaleDownInput, options: AutoscalerOptions,
-    table: UtilizationTable,
-) -> _Verdict:  # fmt: skip
+    listed: JsonObject, mark: int | None, group_id: str, given: ScaleDownInput, options: AutoscalerOptions
+) -> _Verdict:
     name = name_of(listed)
     if not given.snapshot.has_node(name):
         detail = "the node is not in the snapshot"
         stays = Unremovable(listed, UnremovableReason.UNEXPECTED_ERROR, detail=detail)
         return _Verdict(mark, group_id, listed, stays, None, False)
     node = given.snapshot.node(name)
+    table = UtilizationTable(
+        given.snapshot.state_of(name), given.observation.now_s,
+        ignore_mirror_pods=options.ignore_mirror_pods_utilization)
     lasts = not (is_to_be_deleted(node) or table.has_terminating(given.snapshot.row(name)))
     stays_for, used = _why_not(node, given, options, table)
     return _Verdict(mark, group_id, listed, stays_for, used, lasts)

@@ -106,6 +106,12 @@ class LightRemovals:
         self._removed.append(_Removed(name, placed))
         return True
 
+    def removed(self) -> list[tuple[str, tuple[tuple[PodFacts, str], ...]]]:
+        """The nodes that were taken away, each with the nodes that its pods went to."""
+        names = self._names
+        return [
+            (name, tuple([(facts, names[index]) for facts, index in placed])) for name, placed in self._removed]
+
     def catch_up(self) -> None:
         """Tell the snapshot what has happened here."""
         snapshot, rows = self._snapshot, self._snapshot.rows.tolist()

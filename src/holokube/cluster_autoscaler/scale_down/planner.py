@@ -194,7 +194,7 @@ class ScaleDownPlanner:
     def _names_of(self, nodes: Sequence[JsonObject]) -> frozenset[str]:
         known = self._named
         if known is None or changed_places(known[0], nodes) is None:
-            known = nodes, frozenset([name_of(node) for node in nodes])
+            known = nodes, frozenset([node["metadata"]["name"] for node in nodes])
         self._named = nodes, known[1]
         return known[1]
 
@@ -220,7 +220,7 @@ class ScaleDownPlanner:
         limit = self._unneeded_limit()
         atomic = 0
         found = _Simulated()
-        self._removal.begin(given.snapshot, destinations)
+        self._removal.begin(given.snapshot, destinations, names)
         for index, name in enumerate(names):
             if self._monotonic() >= deadline_s:
                 found.skipped, found.skipped_because = names[index:], _TIMEOUT

@@ -10,10 +10,11 @@ from holokube.cluster_autoscaler.observation import ControllerKey
 from holokube.cluster_autoscaler.pods.filters import without_tpu_requests
 from holokube.cluster_autoscaler.scale_down.drain import pods_to_move
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Judge
-from holokube.cluster_autoscaler.scale_down.known_moves import KnownMoves, pods_of
+from holokube.cluster_autoscaler.scale_down.known_moves import KnownMoves, NodePods, pods_of
 from holokube.cluster_autoscaler.scale_down.light_removal import LightRemovals
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import HomelessPod, NodeToRemove, Unremovable
+from holokube.cluster_autoscaler.scale_down.standing_moves import StandingMoves, Stood
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.cluster_autoscaler.taints import to_be_deleted, with_taint
 from holokube.kube.types import JsonObject
@@ -30,6 +31,13 @@ class RemovalSimulator:
         self._placing = HintingSimulator()
         self._light: LightRemovals | None = None
         self._saw_guests = False
+        self._standing: StandingMoves | None = None
+        """What is known of the last round, as long as this one tries nothing else."""
+        self._tried: dict[str, tuple[NodeToRemove, NodePods]] = {}
+        """What was found in this round, as far as everything was counted."""
+        self._snapshot: ClusterSnapshot | None = None
+        """That of the last round: classes of pods are those of one snapshot."""
+        self._has_begun = self._may_stand = False
 
     def settled_on(self) -> Set[ControllerKey] | None:
         """The controllers of all pods that were moved, if each of them went where it had gone the time before.
@@ -37,18 +45,23 @@ class RemovalSimulator:
         Then more room makes no difference to the next time, nor does anything that happens to other controllers. None
         if a pod had to look for a place, or if it cannot be told.
         """
-        if self._light is None or self._light.has_searched or self._saw_guests:
-            return None
-        return self._moves.controllers
+        return self._moves.controllers if self._is_settled() else None
 
-    def begin(self, snapshot: ClusterSnapshot, destinations: Collection[str]) -> None:
+    def _is_settled(self) -> bool:
+        """Whether each pod that was moved in this round went where it had gone the time before."""
+        return self._light is not None and not self._light.has_searched and not self._saw_guests
+
+    def begin(self, snapshot: ClusterSnapshot, destinations: Collection[str], names: Sequence[str] = ()) -> None:
         """Nodes are tried one after the other from here on, and those that could go leave the destinations.
 
-        The snapshot is told of what becomes of them when it has to know, or never, so it must be taken back afterwards.
+        ``names`` are those that will be tried, as far as there is time. The snapshot is told of what becomes of them
+        when it has to know, or never, so it must be taken back afterwards.
         """
-        self._light = LightRemovals(snapshot, destinations)
+        self._standing = self._still_standing(snapshot, destinations, names) if self._may_stand else None
+        self._snapshot, self._light = snapshot, LightRemovals(snapshot, destinations)
         self._moves.begin()
         self._saw_guests = False
+        self._tried, self._has_begun = {}, True
 
     def simulate(
         self, name: str, snapshot: ClusterSnapshot, destinations: Collection[str], context: DrainContext
@@ -61,6 +74,10 @@ class RemovalSimulator:
             return Unremovable({"metadata": {"name": name}}, UnremovableReason.NO_NODE_INFO)
         node = snapshot.node(name)
         light = self._light
+        if self._standing is not None:
+            again = self._again(name, node, snapshot, context)
+            if again is not None:
+                return again
         if light is None or not light.has_guests(name):
             found = self._moves.of(name, snapshot, context)
         else:
@@ -72,7 +89,9 @@ class RemovalSimulator:
             return Unremovable(node, UnremovableReason.BLOCKED_BY_POD, blocking_pod=moves.blocking_pod)
         if light is not None:
             if light.are_plain(found.kinds) and light.remove(name, found.groups, self._placing.hints):
-                return NodeToRemove(node, moves.pods, moves.daemon_set_pods, moves.on_completion_pods)
+                result = NodeToRemove(node, moves.pods, moves.daemon_set_pods, moves.on_completion_pods)
+                self._tried[name] = result, found
+                return result
             light.catch_up()
             self._light = None
         if moves.pods:
@@ -89,6 +108,44 @@ class RemovalSimulator:
         """Forget where pods went that were not tried since this was last called."""
         self._placing.drop_old_hints()
         self._moves.drop_old()
+        self._may_stand, self._has_begun = self._has_begun and self._is_settled(), False
+
+    def _still_standing(
+        self, snapshot: ClusterSnapshot, destinations: Collection[str], names: Sequence[str]
+    ) -> StandingMoves | None:
+        """What was found in the last round, if it holds, and if it is all that this one needs."""
+        if snapshot is not self._snapshot or not names or not all(name in self._tried for name in names):
+            return None
+        if self._standing is not None:
+            standing = self._standing.of(names, snapshot)
+        else:
+            assert self._light is not None, "that round was counted"
+            wanted = frozenset(names)
+            standing = StandingMoves({
+                name: Stood(*self._tried[name], placed, {facts.identity: went_to for facts, went_to in placed})
+                for name, placed in self._light.removed() if name in wanted
+            }, snapshot)
+        return standing if standing.hold(snapshot, destinations) else None
+
+    def _again(
+        self, name: str, node: JsonObject, snapshot: ClusterSnapshot, context: DrainContext
+    ) -> NodeToRemove | None:
+        """What was found about a node that stands; None if it does not, and then nobody stands any more."""
+        standing = self._standing
+        assert standing is not None, "somebody stands"
+        stood = standing.again(name, node, self._moves.of(name, snapshot, context))
+        if stood is not None:
+            self._placing.hints.update(stood.went)
+            self._tried[name] = stood.result, stood.pods
+            return stood.result
+        # From here on it is counted what becomes of pods, first of those that are known to go where they went.
+        self._standing = None
+        light, hints = self._light, self._placing.hints
+        assert light is not None, "nothing but counting has happened so far"
+        for tried, (_, pods) in self._tried.items():
+            if not (light.are_plain(pods.kinds) and light.remove(tried, pods.groups, hints)):
+                raise AssertionError(f"the pods of {tried} do not go where they went")
+        return None
 
     def _move(
         self,

@@ -69,6 +69,12 @@ class Unremovable:
         """The node's name."""
         return name_of(self.node)
 
+    def with_utilization(self, used: Utilization) -> Unremovable:
+        """The same for a node of which so much is used."""
+        return Unremovable(
+            self.node, self.reason, self.blocking_pod, self.homeless_pod, used, self.threshold, self.earlier,
+            self.recheck_at_s, self.detail)
+
     @property
     def blocking_reason(self) -> str:
         """Why the pod blocks; empty if no pod does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holokube.cluster_autoscaler.cloud.provider import GroupOptions
 from holokube.cluster_autoscaler.groups import GroupView
@@ -19,12 +19,12 @@ from holokube.kube.types import JsonObject
 GroupOf = Callable[[str], GroupView | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     removal: NodeToRemove
     since_s: float
     removal_threshold_s: float
     """For how long it has to be unneeded; 0 for a node of no group."""
+    is_ready: bool
     options: GroupOptions | None = None
     """What that was read from."""
 
@@ -51,10 +51,10 @@ class UnneededNodes:
             since_s = known.since_s if known is not None else now_s
             options = None if group is None else group.options
             if known is not None and known.removal.node is removal.node and known.options == options:
-                threshold_s = known.removal_threshold_s
-            else:
-                threshold_s = _threshold_s(removal.node, group)
-            updated[name] = _Entry(removal, since_s, threshold_s, options)
+                updated[name] = known if known.removal is removal else known._replace(removal=removal)
+                continue
+            is_ready = node_is_ready(removal.node)
+            updated[name] = _Entry(removal, since_s, _threshold_s(group, is_ready=is_ready), is_ready, options)
         self._by_name, self._listed = updated, None
 
     def restore(self, nodes: Iterable[JsonObject], group_of: GroupOf, now_s: float, ttl_s: float) -> None:
@@ -67,7 +67,9 @@ class UnneededNodes:
                 continue
             if since_s is not None and since_s + ttl_s >= now_s:
                 name = name_of(node)
-                restored[name] = _Entry(NodeToRemove(node), since_s, _threshold_s(node, group_of(name)))
+                is_ready = node_is_ready(node)
+                threshold_s = _threshold_s(group_of(name), is_ready=is_ready)
+                restored[name] = _Entry(NodeToRemove(node), since_s, threshold_s, is_ready)
         self._by_name, self._listed = restored, None
 
     def clear(self) -> None:
@@ -111,11 +113,11 @@ class UnneededNodes:
         return found
 
 
-def _threshold_s(node: JsonObject, group: GroupView | None) -> float:
+def _threshold_s(group: GroupView | None, *, is_ready: bool) -> float:
     if group is None:
         return 0.0
     options = group.options
-    return options.scale_down_unneeded_time_s if node_is_ready(node) else options.scale_down_unready_time_s
+    return options.scale_down_unneeded_time_s if is_ready else options.scale_down_unready_time_s
 
 
 def _why_not(
@@ -127,8 +129,9 @@ def _why_not(
     # Exactly as long as asked for is not long enough.
     if entry.removal_threshold_s > 0 and entry.since_s + entry.removal_threshold_s >= now_s:
         detail = f"unneeded for {now_s - entry.since_s:.0f} s, must be more than {entry.removal_threshold_s:.0f} s"
-        ready = node_is_ready(node)
-        reason = UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH if ready else UnremovableReason.NOT_UNREADY_LONG_ENOUGH
+        reason = (
+            UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH if entry.is_ready
+            else UnremovableReason.NOT_UNREADY_LONG_ENOUGH)
         return Unremovable(node, reason, detail=detail)
     group = given.group_of(entry.removal.name)
     if group is None:

@@ -33,7 +33,7 @@ class UnremovableNodes:
     def add(self, found: Unremovable, utilization: Utilization | None = None) -> None:
         """Note why a node stays; the last reason given holds. A reason without a utilisation is given this one."""
         if utilization is not None and found.utilization is None:
-            found = replace(found, utilization=utilization)
+            found = found.with_utilization(utilization)
         self._reasons[found.name] = found
         self._listed = None
 

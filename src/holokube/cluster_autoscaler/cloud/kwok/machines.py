@@ -30,6 +30,7 @@ from holokube.cluster_autoscaler.cloud.kwok.marks import (
 )
 from holokube.cluster_autoscaler.cloud.kwok.node_template import node_of
 from holokube.cluster_autoscaler.cloud.provider import ErrorClass, Instance, InstanceError, InstanceState
+from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
 from holokube.kube.types import JsonObject
 
@@ -86,6 +87,8 @@ class Machines:
         """The groups of those of them that are on their way out."""
         self._lost: tuple[Sequence[JsonObject], frozenset[str]] | None = None
         """The last nodes that were asked about, and those of them that are lost."""
+        self._places: dict[str, int] = {}
+        """Where each of these nodes stands among them, once that was needed."""
         self._has_invented = False
         """Whether any of them says that it stands for something else than itself, which can change by itself."""
         self._noted: set[str] = set()
@@ -128,18 +131,25 @@ class Machines:
         before = self._lost
         if before is None or self._has_invented:
             found = {node["metadata"]["name"] for node in nodes if self._is_lost(node)}
+            self._places.clear()
         elif before[0] is nodes and not self._noted:
             return before[1]
         else:
             # Only what has changed since then is looked at again.
-            known = set(map(id, before[0]))
-            again = {node["metadata"]["name"]: node for node in nodes if id(node) not in known}
-            noted = self._noted - again.keys()
+            places = changed_places(before[0], nodes)
             found = set(before[1])
-            if noted or found:
-                there = {node["metadata"]["name"]: node for node in nodes}
-                again |= {name: there[name] for name in noted if name in there}
-                found.intersection_update(there)
+            if places is None:
+                known = set(map(id, before[0]))
+                again = {node["metadata"]["name"]: node for node in nodes if id(node) not in known}
+                self._places.clear()
+            else:
+                again = {node["metadata"]["name"]: node for node in [nodes[place] for place in places]}
+            noted = self._noted - again.keys()
+            if noted or (found and places is None):
+                if not self._places:
+                    self._places = {node["metadata"]["name"]: place for place, node in enumerate(nodes)}
+                again |= {name: nodes[self._places[name]] for name in noted if name in self._places}
+                found.intersection_update(self._places)
             for name, node in again.items():
                 (found.add if self._is_lost(node) else found.discard)(name)
         self._noted.clear()
