@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holokube.apiserver import conversion
@@ -29,6 +29,7 @@ class Deletes:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._ending: tuple[datetime | None, int, str] = None, 0, ""
 
     async def delete(
         self,
@@ -47,7 +48,10 @@ class Deletes:
             stored = registry.store.get(served.bucket, key)
             if stored is None:
                 raise not_found(served.group, served.plural, name)
-            await self._admit(served, namespace, name, stored, options, caller, [] if warnings is None else warnings)
+            if not registry.admission.has_no_say(served, "DELETE", "", namespace):
+                await self._admit(
+                    served, namespace, name, stored, options, caller, [] if warnings is None else warnings
+                )
             self._check_preconditions(served, name, stored, options)
             try:
                 return await self._delete_stored(served, key, stored, options)
@@ -111,12 +115,13 @@ class Deletes:
         if options.dry_run:
             return conversion.to_served(served, Stored(marked, stored.revision)).obj, code
         try:
-            changed = registry.store.update(served.bucket, key, marked, expected=stored.revision)
+            changed = registry.store.update(served.bucket, key, marked, expected=stored.revision, owned=True)
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, before["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
         changed.checked, changed.settled = stored.checked, stored.settled
         registry.custom_resources.after_write(served, changed.obj)
-        await registry.store.durable()
+        if not registry.store.is_durable_at_once:
+            await registry.store.durable()
         return conversion.to_served(served, changed).obj, code
 
     def _announced(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
@@ -125,18 +130,20 @@ class Deletes:
         if dry_run or marked == stored.obj:
             return Stored(marked, stored.revision)
         try:
-            return self._registry.store.update(served.bucket, key, marked, expected=stored.revision)
+            return self._registry.store.update(served.bucket, key, marked, expected=stored.revision, owned=True)
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, stored.obj["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
 
     def _finalizers(self, served: Served, before: JsonObject, options: DeleteOptions) -> list[str]:
         """Propagation is asked for by finalizers, which the garbage collector honours and removes."""
-        current: list[str] = list(before["metadata"].get("finalizers") or [])
+        current: list[str] = before["metadata"].get("finalizers") or []
         policy = options.propagation
         if not policy:
             if ORPHAN_FINALIZER in current or FOREGROUND_FINALIZER in current:
                 return current
             policy = self._registry.kind_of(served).cascades_by_default
+        if not current and policy == "Background":
+            return current
         kept = [f for f in current if f not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
         if policy == "Orphan":
             kept.append(ORPHAN_FINALIZER)
@@ -153,8 +160,7 @@ class Deletes:
             meta.pop("finalizers", None)
         known_s = meta.get("deletionGracePeriodSeconds")
         if not meta.get("deletionTimestamp"):
-            when = self._registry.clock.now() + timedelta(seconds=grace_s)
-            meta["deletionTimestamp"] = timeformat.format_time(when)
+            meta["deletionTimestamp"] = self._time_after(grace_s)
             meta["deletionGracePeriodSeconds"] = grace_s
             if meta.get("generation"):
                 meta["generation"] += 1
@@ -163,6 +169,17 @@ class Deletes:
             meta["deletionTimestamp"] = timeformat.format_time(earlier)
             meta["deletionGracePeriodSeconds"] = grace_s
         return {**before, "metadata": meta}
+
+    def _time_after(self, grace_s: int) -> str:
+        """When a grace period ends that begins now; the periods of all that is deleted at an instant are the same."""
+        now = self._registry.clock.now()
+        if not grace_s:
+            return timeformat.format_time(now)
+        since, known_s, text = self._ending
+        if since is not now or known_s != grace_s:
+            text = timeformat.format_time(now + timedelta(seconds=grace_s))
+            self._ending = now, grace_s, text
+        return text
 
     async def finish(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
         """Take the object out of the store."""
@@ -175,7 +192,8 @@ class Deletes:
             name = stored.obj["metadata"]["name"]
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         registry.custom_resources.after_delete(served, gone.obj)
-        await registry.store.durable()
+        if not registry.store.is_durable_at_once:
+            await registry.store.durable()
         return gone
 
     def _answer(self, served: Served, gone: Stored) -> JsonObject:

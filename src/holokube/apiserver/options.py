@@ -227,6 +227,13 @@ class DeleteOptions:
     def parse(query: Mapping[str, str], body: Any) -> DeleteOptions:
         """Options from the body if there is one, else from query parameters."""
         given = _delete_body(body) if body else _delete_query(query)
+        preconditions = given.get("preconditions") or {}
+        grace_s = given.get("gracePeriodSeconds")
+        # Upstream turns a negative period into the smallest one that still lets a pod stop.
+        grace_period_s = 1 if grace_s is not None and grace_s < 0 else grace_s
+        uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
+        if _ASKS_MORE.isdisjoint(given):
+            return DeleteOptions(False, grace_period_s, "", uid, version)
         errors = FieldErrors()
         dry_run = check_dry_run(given.get("dryRun"), errors)
         propagation = given.get("propagationPolicy") or ""
@@ -239,20 +246,22 @@ class DeleteOptions:
             errors.not_supported("propagationPolicy", propagation, ["Foreground", "Background", "Orphan", "nil"])
         if errors:
             raise invalid("meta.k8s.io", "DeleteOptions", "", errors.causes)
-        preconditions = given.get("preconditions") or {}
-        grace_s = given.get("gracePeriodSeconds")
         return DeleteOptions(
             dry_run=dry_run,
-            # Upstream turns a negative period into the smallest one that still lets a pod stop.
-            grace_period_s=1 if grace_s is not None and grace_s < 0 else grace_s,
+            grace_period_s=grace_period_s,
             propagation=propagation or ("" if orphan is None else "Orphan" if orphan else "Background"),
-            uid=preconditions.get("uid"),
-            resource_version=preconditions.get("resourceVersion"),
+            uid=uid,
+            resource_version=version,
             orphan_dependents=orphan,
         )
 
 
+_ASKS_MORE = frozenset({"dryRun", "propagationPolicy", "orphanDependents"})
+
+
 def _delete_query(query: Mapping[str, str]) -> dict[str, Any]:
+    if not query:
+        return {}
     return {
         "dryRun": query.get("dryRun"),
         "gracePeriodSeconds": parse_int(query, "gracePeriodSeconds"),
@@ -276,7 +285,9 @@ def _delete_body(body: Any) -> dict[str, Any]:
     if body.get("kind") not in (None, "", "DeleteOptions"):
         raise BadRequest(f"decoded object cannot be converted to DeleteOptions: {body.get('kind')}")
     for key, wanted in _DELETE_FIELDS.items():
-        value = body.get(key)
+        if key not in body:
+            continue
+        value = body[key]
         if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
             raise BadRequest(f"DeleteOptions.{key} has the wrong type")
     preconditions = body.get("preconditions") or {}

@@ -7,7 +7,7 @@ ones: they are shared and must not be changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from holokube.apiserver import conversion
@@ -223,18 +223,19 @@ class Registry:
         await self.admission.close()
 
     # -- writes --------------------------------------------------------------------------------------------------
+    # They hand out the coroutines of those who do the work: one more around each would only cost.
 
-    async def create(
+    def create(
         self,
         served: Served,
         namespace: str,
         body: Any,
         options: WriteOptions = WriteOptions(),  # noqa: B008 - frozen
         caller: Caller = IN_PROCESS,
-    ) -> WriteResult:
-        return await self.writes.create(served, namespace, body, options, caller)
+    ) -> Coroutine[Any, Any, WriteResult]:
+        return self.writes.create(served, namespace, body, options, caller)
 
-    async def update(
+    def update(
         self,
         served: Served,
         namespace: str,
@@ -243,10 +244,10 @@ class Registry:
         options: WriteOptions = WriteOptions(),  # noqa: B008 - frozen
         caller: Caller = IN_PROCESS,
         subresource: str = "",
-    ) -> WriteResult:
-        return await self.writes.update(served, namespace, name, body, options, caller, subresource=subresource)
+    ) -> Coroutine[Any, Any, WriteResult]:
+        return self.writes.update(served, namespace, name, body, options, caller, subresource=subresource)
 
-    async def patch(
+    def patch(
         self,
         served: Served,
         namespace: str,
@@ -256,12 +257,12 @@ class Registry:
         options: WriteOptions = WriteOptions(),  # noqa: B008 - frozen
         caller: Caller = IN_PROCESS,
         subresource: str = "",
-    ) -> WriteResult:
-        return await self.writes.patch(
+    ) -> Coroutine[Any, Any, WriteResult]:
+        return self.writes.patch(
             served, namespace, name, content_type, body, options, caller, subresource=subresource
         )
 
-    async def delete(
+    def delete(
         self,
         served: Served,
         namespace: str,
@@ -269,9 +270,9 @@ class Registry:
         options: DeleteOptions = DeleteOptions(),  # noqa: B008 - frozen
         caller: Caller = IN_PROCESS,
         warnings: Warnings | None = None,
-    ) -> tuple[JsonObject, int]:
+    ) -> Coroutine[Any, Any, tuple[JsonObject, int]]:
         """Delete one object; the answer is the object or a Status, with its HTTP code."""
-        return await self.deletes.delete(served, namespace, name, options, caller, warnings)
+        return self.deletes.delete(served, namespace, name, options, caller, warnings)
 
     async def delete_collection(
         self,

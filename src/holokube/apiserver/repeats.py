@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
 
+from holokube.apiserver.admission.base import Attributes
 from holokube.apiserver.bodies import read_beside, read_body
 from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
 from holokube.kube.patch.fieldset import Trie
 from holokube.kube.types import JsonObject
+from holokube.store.values import Stored
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
@@ -35,6 +37,23 @@ STRICTLY: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """An object that was created with a generated name: what comes of the same body as long as nothing changes that had
+    a part in it. Its parts are shared, and not to be changed."""
+
+    obj: JsonObject
+    settled: bool
+    namespace: str
+    """In which it was to be created."""
+    generation: int
+    """Of the admission chain."""
+    buckets: tuple[str, ...]
+    """Of the objects that admission looked at."""
+    revisions: list[int]
+    """Of the last changes to each of these."""
+
+
 @dataclass(slots=True)
 class Reading:
     """A body, decoded and defaulted."""
@@ -44,6 +63,8 @@ class Reading:
     owned: Trie | None
     """The fields that whoever creates it comes to own; None as long as that is not known."""
     _first: JsonObject | None
+    pattern: Pattern | None = None
+    """What became of the body when it was used last."""
 
     def copy(self) -> JsonObject:
         """The object, to be changed at will."""
@@ -126,6 +147,28 @@ class Repeats:
                 return Reading(b"", owned, obj)
             found = _keep(self._readings, key, Reading(orjson.dumps(obj), owned, obj))
         return found
+
+    def pattern(self, reading: Reading, namespace: str) -> Pattern | None:
+        """What has come of the body, and would come of it again; None if that cannot be said."""
+        pattern = reading.pattern
+        if pattern is None or pattern.namespace != namespace:
+            return None
+        changed_at = self._registry.store.changed_at
+        if pattern.generation != self._registry.admission.generation:
+            return None
+        return pattern if [changed_at(bucket) for bucket in pattern.buckets] == pattern.revisions else None
+
+    def take_pattern(self, reading: Reading, namespace: str, stored: Stored, attributes: Attributes) -> None:
+        """An object was created, and nobody had anything to say about it."""
+        looked_at = self._registry.admission.looked_at(attributes)
+        # What is not kept is not asked for again.
+        if looked_at is None or not reading.text:
+            return
+        buckets = tuple(sorted(looked_at))
+        revisions = [self._registry.store.changed_at(bucket) for bucket in buckets]
+        reading.pattern = Pattern(
+            stored.obj, stored.settled, namespace, self._registry.admission.generation, buckets, revisions
+        )
 
     def prepared(self, key: bytes | None) -> Prepared | None:
         """What became of an object of the same text; the key is the kind's ``repeat_key``."""

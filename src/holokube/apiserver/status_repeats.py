@@ -22,6 +22,7 @@ from holokube.kube.patch.fieldset import Trie
 from holokube.kube.types import JsonObject
 
 KEPT: Final = 4096
+KEPT_SAME: Final = 256
 
 _DAY: Final = (
     rb"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:29|30|31)|(?:0[469]|11)-(?:29|30))"
@@ -57,8 +58,9 @@ _ADDRESS_KEY: Final = re.compile(rb'k:\{"ip":"(' + _ADDRESS + rb')"\}')
 # Whether these are valid depends on the spec, or on more than equality.
 _BEYOND: Final = (b'"nominatedNodeName":', b'"resourceClaimStatuses":')
 _ENDED: Final = b'"terminated":'
+_CONTAINERS: Final = b'"containerID":'
 
-Key = tuple[object, ...]
+Key = tuple[Any, ...]
 Values = list[str]
 TriePlan = list[tuple[str, int, "TriePlan | None", Trie]]
 """Per key of a set of fields: the key, or which address stands in it (-1 for none), and what is below."""
@@ -67,9 +69,14 @@ TriePlan = list[tuple[str, int, "TriePlan | None", Trie]]
 class Asked(NamedTuple):
     """A change that somebody asks for, as far as it can be repeated."""
 
+    before: JsonObject
+    text: Key
+    """What is asked for, with all values."""
     key: Key
     values: list[bytes]
     """The different values that are left out of the key, in the order in which they come first."""
+    change: Change | None = None
+    """What became of the very same: the same text, asked for an object with the very same status."""
 
 
 class Change(NamedTuple):
@@ -123,28 +130,63 @@ class StatusRepeats:
 
     def __init__(self) -> None:
         self._known: dict[Key, _Known | None] = {}
+        self._same: dict[Key, tuple[JsonObject, Change]] = {}
+        """By identity of a status and text of a patch: what became of it. All pods of a template begin with the very
+        same status, and a scheduler says the same of all that it finds no room for at an instant."""
+        self._opened: dict[int, tuple[JsonObject, list[bytes], list[bytes]]] = {}
+        """By identity of a status: its text, split."""
 
     def ask(self, before: JsonObject, patch: Any, *others: object) -> Asked | None:
         """A patch of a status, None if it cannot be written as text. ``others`` decide on the outcome as well."""
         try:
-            old, new = orjson.dumps(before, option=STRICTLY), orjson.dumps(patch, option=STRICTLY)
+            new = orjson.dumps(patch, option=STRICTLY)
+            text: Key = (id(before), new, others)
+            same = self._same.get(text)
+            if same is not None and same[0] is before:
+                return Asked(before, text, (), [], same[1])
+            parts, values = self._open(before)
         except TypeError:
             return None
-        parts, more = _OPEN.split(old), _OPEN.split(new)
-        found = parts[1::2] + more[1::2]
-        del parts[1::2], more[1::2]
+        more = _OPEN.split(new)
         places: dict[bytes, int] = {}
-        equals = tuple([places.setdefault(value, len(places)) for value in found])
-        return Asked((others, equals, len(parts), *parts, *more), [*places])
+        equals = tuple([places.setdefault(value, len(places)) for value in values + more[1::2]])
+        del more[1::2]
+        return Asked(before, text, (others, equals, len(parts), *parts, *more), [*places])
+
+    def _open(self, before: JsonObject) -> tuple[list[bytes], list[bytes]]:
+        """The text of a status without its values, and those."""
+        known = self._opened.get(id(before))
+        if known is not None and known[0] is before:
+            return known[1], known[2]
+        text = orjson.dumps(before, option=STRICTLY)
+        parts = _OPEN.split(text)
+        values = parts[1::2]
+        del parts[1::2]
+        # Only pods whose containers have not been told of have their status in common with others.
+        if _CONTAINERS not in text:
+            if len(self._opened) >= KEPT_SAME:
+                self._opened.clear()
+            self._opened[id(before)] = before, parts, values
+        return parts, values
 
     def recall(self, asked: Asked) -> Change | None:
         """What becomes of the status; None if no such change has been seen."""
+        if asked.change is not None:
+            return asked.change
         known = self._known.get(asked.key)
-        return None if known is None else known.with_values(asked.values)
+        if known is None:
+            return None
+        change = known.with_values(asked.values)
+        # What is said of containers has their ids in it, and is said once.
+        if _CONTAINERS not in asked.text[1]:
+            if len(self._same) >= KEPT_SAME:
+                self._same.clear()
+            self._same[asked.text] = asked.before, change
+        return change
 
     def is_new(self, asked: Asked) -> bool:
         """Whether it is not known either that such a change cannot be repeated."""
-        return asked.key not in self._known
+        return asked.change is None and asked.key not in self._known
 
     def remember(self, asked: Asked, before: JsonObject, change: Change) -> None:
         """A change was made, and found valid."""

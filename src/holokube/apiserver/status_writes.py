@@ -15,7 +15,7 @@ from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body, read_status
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
-from holokube.apiserver.metadata import MEANT_FOR, RENEWED, STORED_FIELDS, is_unchanged
+from holokube.apiserver.metadata import MEANT_FOR, STORED_FIELDS, is_unchanged
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, MERGE_PATCH, STRATEGIC, apply_plain_patch, patch_object
@@ -71,7 +71,9 @@ class StatusWrites:
         kind = self._registry.kind_of(served)
         if not old.checked or is_gone(kind, old.obj):
             return None
-        return await self._store(served, old, self._changed(served, old.obj, change, options, caller), options, caller)
+        changed = self._changed(served, old.obj, change, options, caller)
+        written = self._store(served, old, changed, options, caller)
+        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
 
     async def replace(
         self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller
@@ -86,9 +88,10 @@ class StatusWrites:
             return None
         if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
             return None
-        if value["apiVersion"] is not before["apiVersion"]:
+        if value["apiVersion"] is not before["apiVersion"] or not self._may_put(served, before, options):
             return None
-        return await self._put(served, old, value["status"], options, caller)
+        written = self._put(served, old, value["status"], options, caller)
+        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
@@ -105,37 +108,64 @@ class StatusWrites:
             return None
         if [*before] != STORED_FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
             return None
+        if not self._may_put(served, before, options):
+            return None
+        if served.type.custom and "status" in before and type(value["status"]) is dict:
+            fields = self._registry.custom_resources.kind_for(served).status_fields
+            status = fields.patched(before["status"], value["status"])
+            if status is not None:
+                written = self._replace(served, old, status, options, caller)
+                return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
         live = {"status": before["status"]} if "status" in before else {}
         try:
             patched = apply_plain_patch(served, live, content_type, {"status": value["status"]})
         except PatchError:
             return None
-        return await self._put(served, old, patched.get("status"), options, caller)
+        written = self._put(served, old, patched.get("status"), options, caller)
+        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
 
-    async def _put(
+    async def _durable(self, written: WriteResult | None, old: Stored) -> WriteResult | None:
+        """What was written, once it is on disk."""
+        if written is not None and written.stored.revision != old.revision:
+            await self._registry.store.durable()
+        return written
+
+    def _may_put(self, served: Served, before: JsonObject, options: WriteOptions) -> bool:
+        if served.version != served.type.storage_version or options.dry_run:
+            return False
+        return not is_gone(self._registry.kind_of(served), before)
+
+    def _put(
         self, served: Served, old: Stored, value: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Read, compare, check and write a status."""
         before, kind = old.obj, self._registry.kind_of(served)
-        if served.version != served.type.storage_version or options.dry_run or is_gone(kind, before):
-            return None
         if served.type.custom:
             status = self._registry.custom_resources.read_status(served, before, value)
         else:
             status = read_status(served, kind, before, value) if kind.status_stands_alone else None
         if status is None:
             return None
+        return self._replace(served, old, status, options, caller, checked=False)
+
+    def _replace(
+        self, served: Served, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller, *,
+        checked: bool = True,
+    ) -> WriteResult | None:  # fmt: skip
+        """Compare, check and write a status that was read."""
+        before, kind = old.obj, self._registry.kind_of(served)
         known = {"status": before["status"]} if "status" in before else {}
         fields = self._ownership.compared(served, known, {"status": status}, "status")
         if fields is None:
             return None
         new = self._changed(served, before, Change(status, *fields), options, caller)
-        kind.prepare_status_update(new, before, self._registry.write_context(caller))
-        errors = FieldErrors()
-        kind.validate_status_update(new, before, errors)
-        if errors:
-            return None
-        return await self._store(served, old, new, options, caller)
+        if not checked:
+            kind.prepare_status_update(new, before, self._registry.write_context(caller))
+            errors = FieldErrors()
+            kind.validate_status_update(new, before, errors)
+            if errors:
+                return None
+        return self._store(served, old, new, options, caller)
 
     def _changed(
         self, served: Served, before: JsonObject, change: Change, options: WriteOptions, caller: Caller
@@ -144,40 +174,42 @@ class StatusWrites:
         entries = self._ownership.after_change(
             served, before, change.changed, change.removed, options, caller, "status"
         )
-        meta: JsonObject
-        if served.type.custom and entries:
-            meta = {**before["metadata"], "managedFields": entries}
-            del meta["resourceVersion"]
-            return {**before, "metadata": meta, "status": change.status}
-        meta = {key: value for key, value in before["metadata"].items() if key not in RENEWED}
+        meta: JsonObject = before["metadata"].copy()
+        del meta["resourceVersion"]
         if entries:
+            if not served.type.custom:
+                # Who owns what comes last, as everywhere but in custom resources.
+                meta.pop("managedFields", None)
             meta["managedFields"] = entries
+        else:
+            meta.pop("managedFields", None)
         return {**before, "metadata": meta, "status": change.status}
 
-    async def _store(
+    def _store(
         self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Write an object that is known to be valid, unless nothing changed: what a status lost on its way here may
         have been given back to it."""
         registry, before = self._registry, old.obj
         namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
-        attributes = Attributes(
-            "UPDATE", served, namespace, name, "status", new, before, caller, registry, False,
-            {"fieldManager": options.field_manager},
-        )  # fmt: skip
-        if not registry.admission.passes(attributes):
-            return None
+        warnings: list[str] = []
+        if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
+            attributes = Attributes(
+                "UPDATE", served, namespace, name, "status", new, before, caller, registry, False,
+                {"fieldManager": options.field_manager}, warnings,
+            )  # fmt: skip
+            if not registry.admission.passes(attributes):
+                return None
         if new["status"] == before.get("status") and is_unchanged(new, before):
             return WriteResult(old)
         try:
             stored = registry.store.update(
-                served.bucket, registry.key(served, namespace, name), new, expected=old.revision
+                served.bucket, registry.key(served, namespace, name), new, expected=old.revision, owned=True
             )
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         stored.checked, stored.settled = True, old.settled
-        await registry.store.durable()
-        return WriteResult(conversion.to_served(served, stored), warnings=attributes.warnings)
+        return WriteResult(conversion.to_served(served, stored), False, warnings)
 
     def learn(
         self, asked: Asked, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions,

@@ -24,6 +24,7 @@ from holokube.store.watch import Watch
 
 BOOKMARK_EVERY_S = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_tuple = tuple.__new__
 
 
 class WatchEvent(NamedTuple):
@@ -133,7 +134,10 @@ class WatchStream:
                 return ready
             if self._shows_all:
                 skip_until = self._skip_until
-                ready.extend([WatchEvent(one.type, one.stored) for one in events if one.revision > skip_until])
+                # The constructor of a named tuple is a function of Python, which tuple's own is not.
+                ready.extend([
+                    _tuple(WatchEvent, (one.type, one.stored)) for one in events if one.revision > skip_until
+                ])
                 return ready
             for event in events:
                 seen = self._see(event)

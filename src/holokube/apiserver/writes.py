@@ -21,7 +21,7 @@ from holokube.apiserver.metadata import carry_identity, is_unchanged, validate_m
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
-from holokube.apiserver.repeats import Reading, Repeats
+from holokube.apiserver.repeats import Pattern, Prepared, Reading, Repeats
 from holokube.apiserver.resources import Served
 from holokube.apiserver.status_writes import StatusWrites
 from holokube.base.errors import KeyExists, KeyMissing, RevisionMismatch
@@ -67,9 +67,26 @@ class Writes:
     ) -> WriteResult:
         reading = self._repeats.reading(served, self._registry.kind_of(served), body, options)
         if reading is not None:
+            pattern = None if options.dry_run else self._repeats.pattern(reading, namespace)
+            if pattern is not None:
+                return await self._create_alike(served, pattern, reading, options, caller)
             return await self.create_decoded(served, namespace, reading.copy(), options, caller, [], reading=reading)
         obj, warnings = read_body(self._registry, served, body, options)
         return await self.create_decoded(served, namespace, obj, options, caller, warnings)
+
+    async def _create_alike(
+        self, served: Served, pattern: Pattern, reading: Reading, options: WriteOptions, caller: Caller
+    ) -> WriteResult:
+        """Create one more of what comes of a body, with a name and an identity of its own."""
+        registry = self._registry
+        meta: JsonObject = pattern.obj["metadata"].copy()
+        meta["name"] = self._generated_name(meta["generateName"])
+        meta["uid"] = registry.rng.uid()
+        meta["creationTimestamp"] = timeformat.format_time(registry.clock.now())
+        obj = self.ownership.after_create(served, {**pattern.obj, "metadata": meta}, options, caller, reading)
+        stored = await self._store_new(served, obj, options, generated=True)
+        stored.settled = pattern.settled
+        return WriteResult(conversion.to_served(served, stored), created=True)
 
     async def create_decoded(
         self,
@@ -114,13 +131,16 @@ class Writes:
             obj.pop("status", None)
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(context.now)
-        found, settled = self._prepare_and_validate(served, obj, context)
+        found, prepared = self._prepare_and_validate(served, obj, context)
         await registry.admission.validate(attributes)
         warnings.extend(found)
         stored = await self._store_new(served, obj, options, generated=generated)
         # Another version of a custom resource may know other fields.
         is_as_stored = served.version == served.type.storage_version
+        settled = prepared is not None and prepared.settled
         stored.settled = settled or (is_as_stored and not registry.admission.may_change(attributes))
+        if reading is not None and prepared is not None and generated and not warnings and not options.dry_run:
+            self._repeats.take_pattern(reading, namespace, stored, attributes)
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
 
     def _generated_name(self, prefix: str) -> str:
@@ -128,10 +148,10 @@ class Writes:
 
     def _prepare_and_validate(
         self, served: Served, obj: JsonObject, context: WriteContext
-    ) -> tuple[list[str], bool]:
+    ) -> tuple[list[str], Prepared | None]:
         """Set what the server owns, and refuse what breaks a rule; an object like one before it fares like that one.
 
-        Returns warnings, and whether it is known that nothing is left to be defaulted.
+        Returns warnings, and what will be known of the next one like it.
         """
         kind = self._registry.kind_of(served)
         key = kind.repeat_key(obj) if kind.is_made_in_numbers else None
@@ -151,8 +171,8 @@ class Writes:
         if known is None and key is not None:
             known = self._repeats.remember(kind, key, obj, kind.warnings_besides_name(obj))
         if known is None:
-            return kind.warnings(obj, None), False
-        return [*kind.name_warnings(obj), *known.warnings], known.settled
+            return kind.warnings(obj, None), None
+        return [*kind.name_warnings(obj), *known.warnings], known
 
     async def _store_new(
         self, served: Served, obj: JsonObject, options: WriteOptions, *, generated: bool
@@ -167,7 +187,7 @@ class Writes:
                     if registry.store.get(served.bucket, key) is not None:
                         raise KeyExists(key)
                     return Stored(ordered, 0)
-                stored = registry.store.create(served.bucket, key, ordered)
+                stored = registry.store.create(served.bucket, key, ordered, owned=True)
             except KeyExists:
                 if generated and attempt < _GENERATE_ATTEMPTS - 1:
                     meta["name"] = self._generated_name(meta["generateName"])
@@ -175,7 +195,8 @@ class Writes:
                 raise _taken(served, meta, registry.store.get(served.bucket, key), generated=generated) from None
             stored.checked = True
             registry.custom_resources.after_write(served, stored.obj)
-            await registry.store.durable()
+            if not registry.store.is_durable_at_once:
+                await registry.store.durable()
             return stored
         raise AssertionError("unreachable")
 

@@ -6,7 +6,7 @@ the server answered, and ``TransportError`` when it did not.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -274,17 +274,15 @@ class Client:
             )
         )
 
-    async def update_status(
+    def update_status(
         self,
         resource: Resource,
         obj: Mapping[str, Any],
         namespace: str | None = None,
         *,
         field_manager: str = "",
-    ) -> JsonObject:
-        return await self.update(
-            resource, obj, namespace, subresource="status", field_manager=field_manager
-        )
+    ) -> Coroutine[Any, Any, JsonObject]:
+        return self.update(resource, obj, namespace, subresource="status", field_manager=field_manager)
 
     async def patch(
         self,
@@ -307,7 +305,7 @@ class Client:
             _named("patch", resource, name, namespace, subresource, query, patch, type.value)
         )
 
-    async def patch_status(
+    def patch_status(
         self,
         resource: Resource,
         name: str,
@@ -316,15 +314,9 @@ class Client:
         namespace: str | None = None,
         type: PatchType = PatchType.MERGE,
         field_manager: str = "",
-    ) -> JsonObject:
-        return await self.patch(
-            resource,
-            name,
-            patch,
-            namespace=namespace,
-            type=type,
-            subresource="status",
-            field_manager=field_manager,
+    ) -> Coroutine[Any, Any, JsonObject]:
+        return self.patch(
+            resource, name, patch, namespace=namespace, type=type, subresource="status", field_manager=field_manager
         )
 
     async def apply(

@@ -111,6 +111,11 @@ class Store:
         shelf = self._buckets.get(bucket)
         return 0 if shelf is None else shelf.count(prefix)
 
+    def changed_at(self, bucket: str) -> int:
+        """The revision of the last write to a bucket; 0 if there was none since the store was opened."""
+        shelf = self._buckets.get(bucket)
+        return 0 if shelf is None else shelf.changed_at
+
     def watch(
         self, bucket: str, prefix: str = "", *, since: int, buffer: int = WATCH_BUFFER_EVENTS
     ) -> Watch:
@@ -135,7 +140,10 @@ class Store:
 
     # Writing
 
-    def create(self, bucket: str, key: str, obj: Mapping[str, Any]) -> Stored:
+    # An object is copied as far as it has to carry its revision, unless it is ``owned``: nobody but the writer has it,
+    # nor its metadata, and the writer gives it away.
+
+    def create(self, bucket: str, key: str, obj: Mapping[str, Any], *, owned: bool = False) -> Stored:
         """Stores a new object; KeyExists when the key is taken."""
         shelf = self._shelf(bucket)
         if key in shelf.items:
@@ -144,15 +152,17 @@ class Store:
                 hint="Update it, or use another name.",
             )
         revision = self.revision + 1
-        stored = Stored(stamp(obj, revision), revision)
+        stored = Stored(stamp(obj, revision, owned=owned), revision)
         self._apply(shelf, StoreEvent("ADDED", key, stored, None, revision))
         return stored
 
-    def update(self, bucket: str, key: str, obj: Mapping[str, Any], *, expected: int | None = None) -> Stored:
+    def update(
+        self, bucket: str, key: str, obj: Mapping[str, Any], *, expected: int | None = None, owned: bool = False
+    ) -> Stored:
         """Replaces an object; with ``expected``, only if it still has that revision."""
         shelf, previous = self._current(bucket, key, expected)
         revision = self.revision + 1
-        stored = Stored(stamp(obj, revision), revision)
+        stored = Stored(stamp(obj, revision, owned=owned), revision)
         self._apply(shelf, StoreEvent("MODIFIED", key, stored, previous, revision))
         return stored
 
@@ -170,6 +180,11 @@ class Store:
         return stored
 
     # Durability
+
+    @property
+    def is_durable_at_once(self) -> bool:
+        """Whether there is no disk to wait for, ever."""
+        return self._commit is None
 
     async def durable(self, revision: int | None = None) -> None:
         """Returns once ``revision`` (the newest, unless told) is on disk; without a journal, at once."""
@@ -273,15 +288,18 @@ class Store:
         if self._commit is not None:
             # The journal comes first: if it cannot take the event, nothing has happened.
             self._commit.append(shelf.name, event)
-        self.revision = event.revision
-        if event.type == "DELETED":
-            shelf.remove(event.key)
-        else:
+        self.revision = shelf.changed_at = event.revision
+        if event.type == "MODIFIED":
+            shelf.items[event.key] = event.stored
+        elif event.type == "ADDED":
             shelf.put(event.key, event.stored)
+        else:
+            shelf.remove(event.key)
         shelf.events.append(event)
-        self._order.append(shelf)
-        if len(self._order) > self._history:
-            self._compacted = self._order.popleft().events.popleft().revision
+        order = self._order
+        order.append(shelf)
+        if len(order) > self._history:
+            self._compacted = order.popleft().events.popleft().revision
         if self._commit is not None:
             self._unpublished.append((shelf, event))
             return

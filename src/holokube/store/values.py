@@ -70,8 +70,14 @@ class Page:
 _NO_METADATA: Mapping[str, Any] = {}
 
 
-def stamp(obj: Mapping[str, Any], revision: int) -> JsonObject:
-    """A copy of ``obj`` carrying ``revision``; only the two levels that change are copied."""
+def stamp(obj: Mapping[str, Any], revision: int, *, owned: bool = False) -> JsonObject:
+    """A copy of ``obj`` carrying ``revision``; only the two levels that change are copied.
+
+    One that is ``owned`` by the writer alone, with its metadata, is stamped itself.
+    """
+    if owned and type(obj) is dict:
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return obj
     metadata = obj.get("metadata") or _NO_METADATA
     return {**obj, "metadata": {**metadata, "resourceVersion": str(revision)}}
 

@@ -193,11 +193,12 @@ _Group = dict[Watch, None]
 class WatchIndex:
     """The watches of one bucket, found by the keys they want rather than by asking each of them."""
 
-    __slots__ = ("_by_length", "_by_namespace", "_everything", "count")
+    __slots__ = ("_all", "_by_length", "_by_namespace", "_everything", "count")
 
     def __init__(self) -> None:
         self.count = 0
         self._everything: _Group = {}
+        self._all = [self._everything]
         # Prefixes of the form "namespace/": one look-up finds them, whatever their number.
         self._by_namespace: dict[str, _Group] = {}
         # Any other prefix: one look-up per distinct length.
@@ -235,6 +236,8 @@ class WatchIndex:
 
     def wanting(self, key: str) -> list[_Group]:
         """The groups of watches whose prefix ``key`` starts with."""
+        if self._everything and not self._by_namespace and not self._by_length:
+            return self._all
         found = [self._everything] if self._everything else []
         if self._by_namespace:
             group = self._by_namespace.get(key[: key.find("/") + 1])

@@ -80,11 +80,23 @@ class Plugin:
     only_sets_on_update: ClassVar[bool] = False
     """When an object is updated, ``mutate`` at most sets fields of its spec, and changes nothing inside of them."""
 
+    looks_at: ClassVar[frozenset[str] | None] = None
+    """The buckets of all objects besides the new one that have a part in what it does at a creation: as long as these
+    stay as they are, it does the same to the same object, whoever creates it. None if that cannot be said."""
+
     def mutate(self, attributes: Attributes) -> None:
         """Change the object, or refuse it, before it is validated."""
 
     def validate(self, attributes: Attributes) -> None:
         """Refuse the object after it has been validated; nothing may be changed any more."""
+
+    def has_no_say(self, lookup: Lookup, operation: Operation, namespace: str) -> bool:  # noqa: ARG002 - a hook
+        """Whether, as things stand, it would let pass every such write that it wants to see, whatever the object is."""
+        return False
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:  # noqa: ARG002 - a hook
+        """``looks_at`` for a creation that it let pass, where that depends on the object."""
+        return self.looks_at
 
     def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
         return (

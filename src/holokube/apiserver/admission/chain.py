@@ -24,6 +24,7 @@ from holokube.apiserver.admission.storage_protection import StorageObjectInUsePr
 from holokube.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from holokube.apiserver.admission.webhooks.dispatch import Rounds, Webhooks
 from holokube.apiserver.admission.webhooks.services import ServiceResolver
+from holokube.apiserver.kinds.base import Lookup
 from holokube.apiserver.resources import Served
 from holokube.base.clock import Clock
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 Step = Callable[[Attributes], None]
+HasNoSay = Callable[[Lookup, Operation, str], bool]
 
 
 class Route(NamedTuple):
@@ -44,6 +46,9 @@ class Route(NamedTuple):
     """Whether one of the mutating steps may change the object."""
     changes_inside: bool
     """Whether it may change even the fields of the spec in place."""
+    plugins: tuple[Plugin, ...]
+    has_no_say: tuple[HasNoSay, ...] | None
+    """What to ask whether all plugins would let such a write pass without a look at it; None if some would not."""
 
 
 class AdmissionChain:
@@ -68,6 +73,8 @@ class AdmissionChain:
         self._plugins: tuple[Plugin, ...] = self._built_in() if plugins is None else tuple(plugins)
         self._routes: dict[tuple[str, str, Operation, str], Route] = {}
         self._webhooks = Webhooks(lookup)
+        self.generation = 0
+        """Moves whenever the chain itself becomes another, and might do something else to the same object."""
 
     @property
     def strict_service_accounts(self) -> bool:
@@ -77,6 +84,7 @@ class AdmissionChain:
     @strict_service_accounts.setter
     def strict_service_accounts(self, strict: bool) -> None:
         self._service_account.strict = strict
+        self.generation += 1
 
     @property
     def assumes_default_service_account(self) -> bool:
@@ -103,6 +111,7 @@ class AdmissionChain:
         """Have one more plugin called from now on, after all others and before webhooks."""
         self._plugins = (*self._plugins, plugin)
         self._routes.clear()
+        self.generation += 1
 
     def _built_in(self) -> tuple[Plugin, ...]:
         """Upstream's plugins in upstream's order."""
@@ -167,6 +176,42 @@ class AdmissionChain:
                 step(attributes)
         return True
 
+    def has_no_say(self, served: Served, operation: Operation, subresource: str, namespace: str) -> bool:
+        """Whether nobody would change or refuse such a write, whatever the object is; it need not be shown then."""
+        asked = self._route_of(served, operation, subresource).has_no_say
+        if asked is None or self._webhooks.there_are:
+            return False
+        lookup = self._lookup
+        for ask in asked:  # noqa: SIM110 - a generator would cost more than the questions
+            if not ask(lookup, operation, namespace):
+                return False
+        return True
+
+    def admits_at_once(self, attributes: Attributes) -> bool:
+        """As ``mutate`` and ``validate`` in one, for a write that is not checked in between; False, with nothing done,
+        where webhooks might have to be waited for."""
+        if self._webhooks.there_are:
+            return False
+        route = self._route(attributes)
+        for steps in (route.mutating, route.validating, route.last):
+            for step in steps:
+                step(attributes)
+        return True
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
+        """For a creation that everybody let pass: the buckets of all other objects that had a part in that, among them
+        those that webhooks would be in. As long as these stay as they are, an equal object passes in the same way.
+        None if that cannot be said."""
+        if self._webhooks.there_are:
+            return None
+        found = self._webhooks.buckets
+        for plugin in self._route(attributes).plugins:
+            looked_at = plugin.looked_at(attributes)
+            if looked_at is None:
+                return None
+            found |= looked_at
+        return found
+
     async def mutate(self, attributes: Attributes) -> None:
         """Let everybody change the object, once more if a webhook changed it behind the others' backs."""
         if not attributes.namespace and attributes.obj is not None and attributes.served.type.namespaced:
@@ -205,6 +250,7 @@ class AdmissionChain:
         if route is None:
             concerned = [p for p in self._plugins if p.wants(key[:2], operation, subresource)]
             validating = [p for p in concerned if type(p).validate is not Plugin.validate]
+            knowing = all(type(p).has_no_say is not Plugin.has_no_say for p in concerned)
             route = self._routes[key] = Route(
                 tuple(p.mutate for p in concerned if type(p).mutate is not Plugin.mutate),
                 tuple(p.validate for p in validating if not p.runs_last),
@@ -216,6 +262,8 @@ class AdmissionChain:
                     and not (p.only_sets_on_update and operation == "UPDATE" and not subresource)
                     for p in concerned
                 ),
+                tuple(concerned),
+                tuple(p.has_no_say for p in concerned) if knowing else None,
             )
         return route
 

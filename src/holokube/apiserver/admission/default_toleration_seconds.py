@@ -16,6 +16,7 @@ class DefaultTolerationSeconds(Plugin):
     resources = frozenset({PODS})
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
+    looks_at = frozenset()
 
     def mutate(self, attributes: Attributes) -> None:
         if attributes.obj is None:

@@ -28,6 +28,7 @@ class LimitRanger(Plugin):
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
     subresources = frozenset({"", "resize"})
+    looks_at = frozenset({_BUCKET})
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from holokube.apiserver.admission.base import ANY_WRITE, NAMESPACES, Attributes, Plugin, refuse
+from holokube.apiserver.admission.base import (
+    ANY_WRITE,
+    NAMESPACES,
+    Attributes,
+    GroupResource,
+    Operation,
+    Plugin,
+    refuse,
+)
+from holokube.apiserver.kinds.base import Lookup
 from holokube.kube.errors import Cause, forbidden, not_found
 
 # kube-node-lease is not among them, upstream neither.
@@ -17,6 +26,18 @@ class NamespaceLifecycle(Plugin):
     operations = ANY_WRITE
     subresources = None
     only_refuses = True
+    looks_at = frozenset({"namespaces"})
+
+    def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
+        return (operation != "DELETE" or resource == NAMESPACES) and super().wants(resource, operation, subresource)
+
+    def has_no_say(self, lookup: Lookup, operation: Operation, namespace: str) -> bool:
+        if not namespace:
+            return operation != "DELETE"
+        found = lookup.find("", "namespaces", "", namespace)
+        if found is None:
+            return False
+        return operation != "CREATE" or (found.get("status") or {}).get("phase") != "Terminating"
 
     def mutate(self, attributes: Attributes) -> None:
         served, namespace = attributes.served, attributes.namespace

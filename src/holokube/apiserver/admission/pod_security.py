@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holokube.apiserver.admission.base import CREATE_OR_UPDATE, NAMESPACES, PODS, Attributes, Plugin, refuse
+from holokube.apiserver.admission.base import (
+    CREATE_OR_UPDATE,
+    NAMESPACES,
+    PODS,
+    Attributes,
+    GroupResource,
+    Operation,
+    Plugin,
+    refuse,
+)
 from holokube.apiserver.admission.pod_security_checks import BASELINE, LATEST_MINOR, RESTRICTED, Violation
 from holokube.kube.errors import Cause, invalid
 from holokube.kube.types import JsonObject
@@ -55,11 +64,21 @@ class PodSecurity(Plugin):
     resources = frozenset({PODS, NAMESPACES, *_TEMPLATES})
     operations = CREATE_OR_UPDATE
     subresources = None
+    looks_at = frozenset({"namespaces"})
+
+    def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
+        if subresource and (resource != PODS or subresource in _UNCHECKED_DOORS):
+            return False
+        return super().wants(resource, operation, subresource)
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
+        resource = (attributes.served.type.group, attributes.served.type.plural)
+        return None if resource == NAMESPACES else self.looks_at
 
     def validate(self, attributes: Attributes) -> None:
-        obj, below = attributes.obj, attributes.subresource
+        obj = attributes.obj
         resource = (attributes.served.type.group, attributes.served.type.plural)
-        if obj is None or (below and (resource != PODS or below in _UNCHECKED_DOORS)):
+        if obj is None:
             return
         if resource == NAMESPACES:
             self._validate_namespace(attributes, obj)

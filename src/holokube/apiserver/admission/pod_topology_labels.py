@@ -13,6 +13,11 @@ LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 class PodTopologyLabels(Plugin):
     resources = frozenset({PODS})
     subresources = frozenset({"", "binding"})
+    looks_at = frozenset()
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
+        spec = (attributes.obj or {}).get("spec") or {}
+        return None if spec.get("nodeName") else self.looks_at
 
     def mutate(self, attributes: Attributes) -> None:
         obj = attributes.obj

@@ -24,6 +24,7 @@ class Priority(Plugin):
     resources = frozenset({PODS, PRIORITY_CLASSES})
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
+    looks_at = frozenset({BUCKET})
 
     def __init__(self, store: Store) -> None:
         self._default = BucketCache(store, BUCKET, _default_class)

@@ -20,6 +20,7 @@ from holokube.apiserver.admission.base import (
     refuse,
 )
 from holokube.apiserver.admission.quota_usage import Evaluator, Usage, evaluator_for
+from holokube.apiserver.kinds.base import Lookup
 from holokube.apiserver.options import WriteOptions
 from holokube.base.clock import Clock
 from holokube.kube import quantity
@@ -48,6 +49,7 @@ class ResourceQuota(Plugin):
     operations = CREATE_OR_UPDATE
     subresources = None
     runs_last = True
+    looks_at = frozenset({_BUCKET})
 
     def __init__(self, clock: Clock, registry: Registry) -> None:
         self._clock = clock
@@ -57,6 +59,13 @@ class ResourceQuota(Plugin):
 
     def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
         return resource not in _IGNORED and super().wants(resource, operation, subresource)
+
+    def has_no_say(self, lookup: Lookup, operation: Operation, namespace: str) -> bool:  # noqa: ARG002 - a hook
+        return not namespace or not self._store.count(_BUCKET)
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
+        # Where there are quotas, every object is charged.
+        return self.looks_at if self.has_no_say(attributes.lookup, "CREATE", attributes.namespace) else None
 
     def validate(self, attributes: Attributes) -> None:
         namespace = attributes.namespace

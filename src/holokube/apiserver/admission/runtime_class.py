@@ -13,6 +13,7 @@ _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's def
 
 class RuntimeClass(Plugin):
     resources = frozenset({PODS})
+    looks_at = frozenset({"runtimeclasses.node.k8s.io"})
 
     def mutate(self, attributes: Attributes) -> None:
         spec = (attributes.obj or {}).get("spec")

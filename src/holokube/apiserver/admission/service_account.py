@@ -45,11 +45,16 @@ class ServiceAccount(Plugin):
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
     subresources = frozenset({"", "ephemeralcontainers"})
+    looks_at = frozenset({"serviceaccounts"})
 
     def __init__(self, rng: Rng, *, strict: bool = False, assumes_default: bool = False) -> None:
         self._rng = rng
         self.strict = strict
         self.assumes_default = assumes_default
+
+    def looked_at(self, attributes: Attributes) -> frozenset[str] | None:  # noqa: ARG002 - a hook
+        # A token is mounted under a name that is drawn.
+        return None if self.strict else self.looks_at
 
     def mutate(self, attributes: Attributes) -> None:
         pod = attributes.obj

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from holokube.apiserver.crds.correlation import UNCORRELATED
@@ -12,6 +13,7 @@ from holokube.apiserver.crds.json_schema import NO_FIELD, Check, go_float
 from holokube.apiserver.crds.list_types import check_lists
 from holokube.apiserver.crds.rules import RuleTree
 from holokube.apiserver.crds.shaping import apply_defaults
+from holokube.apiserver.crds.status_fields import StatusFields
 from holokube.apiserver.crds.structural import Structural
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind, WriteContext
@@ -58,6 +60,11 @@ class CustomKind(Kind):
     def __init__(self, rules: VersionRules, *, terminating: bool = False) -> None:
         self.rules = rules
         self._terminating = terminating
+
+    @cached_property
+    def status_fields(self) -> StatusFields:
+        """The short way for patches of the status."""
+        return StatusFields(self.rules)
 
     def default(self, obj: JsonObject) -> None:
         apply_defaults(obj, self.rules.node)

@@ -127,6 +127,19 @@ class Check:
         self._not = Check(source["not"]) if get("not") is not None else None
         self._combined = bool(self._all_of or self._any_of or self._one_of or self._not)
 
+    def part_alone(self, name: str) -> Check | None:
+        """The rules of one property, if none of the object as a whole depends on its value; None otherwise."""
+        is_plain = not (self._combined or self._enum or self._closed or self._required)
+        if not is_plain or self._min_properties is not None or self._max_properties is not None:
+            return None
+        return self._properties.get(name)
+
+    @property
+    def has_no_bounds(self) -> bool:
+        """Whether elements of a list are checked each by itself."""
+        bounds = (self._max_items, self._min_items)
+        return bounds == (None, None) and not (self._unique or self._combined or self._enum)
+
     def problems(self, value: Any, old: Any = UNCORRELATED) -> list[Problem]:
         """All broken rules of a whole value; ``old`` is the one that an update replaces."""
         problems = Problems()

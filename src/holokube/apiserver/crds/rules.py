@@ -215,6 +215,13 @@ class RuleTree:
         ]
         return any(map(_asks_of_unchanged, self._rules)) or any(part.asks_of_unchanged for part in parts)
 
+    def has_nothing_to_ask_beside(self, field: str) -> bool:
+        """Whether no rule looks at more than one field, or at another than this one, and none asks for anything of this
+        one while it stays as it is."""
+        if self._rules or self.items is not None or self.additional is not None:
+            return False
+        return all(name == field and not tree.asks_of_unchanged for name, tree in self.properties.items())
+
     def evaluate(self, value: Any, old: Any, errors: FieldErrors, path: str = "") -> None:
         """Report broken rules of a whole value; ``old`` is the one that an update replaces, or None."""
         self.walk(value, UNCORRELATED if old is None else old, path, errors, unchanged=False)

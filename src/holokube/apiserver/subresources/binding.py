@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 _ATTEMPTS = 5
+_STATUSES_KEPT = 64
+_FIELDS = frozenset({"apiVersion", "kind", "metadata", "target"})
+_META_FIELDS = frozenset({"name", "namespace", "uid"})
+_TARGET_FIELDS = frozenset({"apiVersion", "kind", "name"})
 
 
 async def bind_by_name(
@@ -39,18 +43,22 @@ async def bind(
     registry: Registry, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
 ) -> WriteResult:
     """Assign a pod to a node. Whether the node exists is not checked, as upstream does not either."""
-    binding, warnings = read_typed(registry, body, "", "v1", "Binding", options)
-    given = (binding.get("metadata") or {}).get("name")
-    if given and given != name:
-        raise BadRequest(f"name in URL does not match name in Binding object: {name} is not {given}")
-    _validate(binding, name)
+    warnings: list[str] = []
+    binding = _usual(body, name)
+    if binding is None:
+        binding, warnings = read_typed(registry, body, "", "v1", "Binding", options)
+        given = (binding.get("metadata") or {}).get("name")
+        if given and given != name:
+            raise BadRequest(f"name in URL does not match name in Binding object: {name} is not {given}")
+        _validate(binding, name)
     pods = registry.resolve("", "v1", "pods")
     attributes = Attributes(
         "CREATE", pods, namespace, name, "binding", binding, None, caller, registry, options.dry_run,
         warnings=warnings,
     )  # fmt: skip
-    await registry.admission.mutate(attributes)
-    await registry.admission.validate(attributes)
+    if not registry.admission.admits_at_once(attributes):
+        await registry.admission.mutate(attributes)
+        await registry.admission.validate(attributes)
     for attempt in range(_ATTEMPTS):
         stored = registry.get_stored(pods, namespace, name)
         _check(stored.obj, binding)
@@ -59,7 +67,7 @@ async def bind(
             break
         try:
             changed = registry.store.update(
-                pods.bucket, registry.key(pods, namespace, name), bound, expected=stored.revision
+                pods.bucket, registry.key(pods, namespace, name), bound, expected=stored.revision, owned=True
             )
         except (RevisionMismatch, KeyMissing):
             if attempt == _ATTEMPTS - 1:
@@ -67,9 +75,24 @@ async def bind(
             continue
         changed.checked = stored.checked and _is_plain(binding)
         changed.settled = stored.settled and not names.is_dns1123_subdomain(binding["target"]["name"])
-        await registry.store.durable()
+        if not registry.store.is_durable_at_once:
+            await registry.store.durable()
         break
     return WriteResult(Stored(success(), 0), created=True, warnings=warnings)
+
+
+def _usual(body: Any, name: str) -> JsonObject | None:
+    """A private copy of a binding of the form in which schedulers send it; None if it has to be read field by field."""
+    if type(body) is not dict or body.keys() != _FIELDS or body["apiVersion"] != "v1" or body["kind"] != "Binding":
+        return None
+    meta, target = body["metadata"], body["target"]
+    if type(meta) is not dict or type(target) is not dict or meta.get("name") != name:
+        return None
+    if not (meta.keys() <= _META_FIELDS and target.keys() == _TARGET_FIELDS and target["kind"] == "Node"):
+        return None
+    if not target["name"] or set(map(type, (*meta.values(), *target.values()))) != {str}:
+        return None
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": meta.copy(), "target": target.copy()}
 
 
 def _validate(binding: JsonObject, name: str) -> None:
@@ -120,10 +143,30 @@ def _bound(registry: Registry, pod: JsonObject, binding: JsonObject) -> JsonObje
     if labels:
         # Admission put the node's zone and region here.
         meta["labels"] = {**(meta.get("labels") or {}), **labels}
-    status: JsonObject = dict(pod.get("status") or {})
     now = timeformat.format_time(registry.clock.now())
-    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-    if "observedGeneration" in status:
-        scheduled["observedGeneration"] = meta["generation"]
-    status["conditions"] = conditions.set_condition(status.get("conditions") or [], scheduled, now=now)
+    status = registry.subresources.bound_statuses.after(pod.get("status") or {}, meta, now)
     return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}
+
+
+class BoundStatuses:
+    """The status of pods that were bound. Those that had the very same before share what it becomes at an instant."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Any, str], tuple[JsonObject, JsonObject]] = {}
+
+    def after(self, before: JsonObject, meta: JsonObject, now: str) -> JsonObject:
+        """The status of a pod with this metadata that is bound now."""
+        generation = meta["generation"] if "observedGeneration" in before else None
+        key = (id(before), generation, now)
+        known = self._known.get(key)
+        if known is not None and known[0] is before:
+            return known[1]
+        scheduled: JsonObject = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+        if "observedGeneration" in before:
+            scheduled["observedGeneration"] = generation
+        found = conditions.set_condition(before.get("conditions") or [], scheduled, now=now)
+        status = {**before, "conditions": found}
+        if len(self._known) >= _STATUSES_KEPT:
+            self._known.clear()
+        self._known[key] = before, status
+        return status

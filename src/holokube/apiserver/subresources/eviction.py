@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _MAX_DISRUPTED_PODS = 2000
 _ATTEMPTS = 5
+_FIELDS_MAX = 4
+_META_FIELDS = frozenset({"name", "namespace"})
+_OPTION_FIELDS = frozenset({"apiVersion", "kind", "preconditions"})
 _RETRY_AFTER_S = 10
 _TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -30,20 +33,24 @@ async def evict(
     registry: Registry, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
 ) -> WriteResult:
     """Delete the pod if its budget allows it; 429 if not now."""
-    eviction, warnings = read_typed(
-        registry, body, "policy", "v1", "Eviction", options, other_versions=("policy/v1beta1",)
-    )
-    given = (eviction.get("metadata") or {}).get("name")
-    if given and given != name:
-        raise BadRequest(f"name in URL does not match name in Eviction object: {name} is not {given}")
-    delete_options = _delete_options(eviction, dry_run=options.dry_run)
     pods = registry.resolve("", "v1", "pods")
-    attributes = Attributes(
-        "CREATE", pods, namespace, name, "eviction", eviction, None, caller, registry, delete_options.dry_run,
-        warnings=warnings,
-    )  # fmt: skip
-    await registry.admission.mutate(attributes)
-    await registry.admission.validate(attributes)
+    warnings: list[str] = []
+    if _is_usual(body, name) and registry.admission.has_no_say(pods, "CREATE", "eviction", namespace):
+        delete_options = _delete_options(body, dry_run=options.dry_run)
+    else:
+        eviction, warnings = read_typed(
+            registry, body, "policy", "v1", "Eviction", options, other_versions=("policy/v1beta1",)
+        )
+        given = (eviction.get("metadata") or {}).get("name")
+        if given and given != name:
+            raise BadRequest(f"name in URL does not match name in Eviction object: {name} is not {given}")
+        delete_options = _delete_options(eviction, dry_run=options.dry_run)
+        attributes = Attributes(
+            "CREATE", pods, namespace, name, "eviction", eviction, None, caller, registry, delete_options.dry_run,
+            warnings=warnings,
+        )  # fmt: skip
+        await registry.admission.mutate(attributes)
+        await registry.admission.validate(attributes)
     pod = registry.get_stored(pods, namespace, name).obj
     if not _ignores_budgets(pod):
         delete_options = await _ask_budget(registry, namespace, pod, delete_options)
@@ -53,9 +60,30 @@ async def evict(
     return WriteResult(Stored(success(), 0), created=True, warnings=warnings)
 
 
+def _is_usual(body: Any, name: str) -> bool:
+    """Whether an eviction has the form in which it is usually sent, with no options or only for a certain pod; others
+    have to be read field by field."""
+    if type(body) is not dict or body.get("apiVersion") != "policy/v1" or body.get("kind") != "Eviction":
+        return False
+    meta = body.get("metadata")
+    if type(meta) is not dict or meta.keys() != _META_FIELDS or meta["name"] != name:
+        return False
+    if type(meta["namespace"]) is not str or len(body) > _FIELDS_MAX:
+        return False
+    if len(body) < _FIELDS_MAX:
+        return True
+    options = body.get("deleteOptions")
+    if type(options) is not dict or options.keys() != _OPTION_FIELDS:
+        return False
+    only = options["preconditions"]
+    if options["apiVersion"] != "v1" or options["kind"] != "DeleteOptions" or type(only) is not dict:
+        return False
+    return only.keys() == {"uid"} and type(only["uid"]) is str
+
+
 def _delete_options(eviction: JsonObject, *, dry_run: bool) -> DeleteOptions:
     given = DeleteOptions.parse({}, eviction.get("deleteOptions") or None)
-    return replace(given, dry_run=given.dry_run or dry_run)
+    return replace(given, dry_run=True) if dry_run else given
 
 
 async def _announce(registry: Registry, namespace: str, name: str, options: DeleteOptions) -> DeleteOptions:
@@ -75,7 +103,8 @@ async def _announce(registry: Registry, namespace: str, name: str, options: Dele
     now = timeformat.format_time(registry.clock.now())
     status["conditions"] = conditions.set_condition(status.get("conditions") or [], target, now=now)
     key = registry.key(pods, namespace, name)
-    changed = registry.store.update(pods.bucket, key, {**stored.obj, "status": status}, expected=stored.revision)
+    announced = {**stored.obj, "metadata": meta.copy(), "status": status}
+    changed = registry.store.update(pods.bucket, key, announced, expected=stored.revision, owned=True)
     if options.resource_version == meta["resourceVersion"]:
         return replace(options, resource_version=changed.obj["metadata"]["resourceVersion"])
     return options

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 _GROUP: Final = "admissionregistration.k8s.io"
+_MUTATING: Final = f"mutatingwebhookconfigurations.{_GROUP}"
+_VALIDATING: Final = f"validatingwebhookconfigurations.{_GROUP}"
 # No webhook has a say about what webhooks there are: nobody could remove a broken one.
 _EXEMPT: Final = frozenset(
     {
@@ -89,8 +91,15 @@ class Webhooks:
         self._registry = registry
         self._views = Views(registry)
         self._rng = registry.rng.fork("admission-webhooks")
-        self._mutating = BucketCache(store, f"mutatingwebhookconfigurations.{_GROUP}", compile_hooks)
-        self._validating = BucketCache(store, f"validatingwebhookconfigurations.{_GROUP}", compile_hooks)
+        self._mutating = BucketCache(store, _MUTATING, compile_hooks)
+        self._validating = BucketCache(store, _VALIDATING, compile_hooks)
+
+    buckets: Final = frozenset({_MUTATING, _VALIDATING})
+
+    @property
+    def there_are(self) -> bool:
+        """Whether any webhook is configured, for whatever."""
+        return bool(self._mutating.get().hooks or self._validating.get().hooks)
 
     def mutating(self, attributes: Attributes) -> Sequence[Candidate]:
         """The mutating webhooks whose rules match."""

@@ -1,0 +1,129 @@
+"""Patches of the status of custom resources that replace plain fields and elements of lists, by the short way.
+
+A controller says the same of one object after the other: a time, a condition. What becomes of such a value, and whether
+it is valid, depends on the value alone where no rule looks at more than one field; it is found out once. Other fields,
+and values with something wrong about them, are left to the long way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from holokube.apiserver.crds.list_types import check_lists
+from holokube.apiserver.crds.shaping import apply_defaults, private, prune
+from holokube.apiserver.crds.structural import ABSENT, Structural
+from holokube.apiserver.decode import DecodeError
+from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.repeats import STRICTLY
+from holokube.kube.types import JsonObject
+
+if TYPE_CHECKING:
+    from holokube.apiserver.crds.custom_kind import VersionRules
+    from holokube.apiserver.crds.json_schema import Check
+
+KEPT: Final = 4096
+_NULL: Final = b"null"
+
+
+class StatusFields:
+    """Those fields of a status of which each can be replaced by itself."""
+
+    def __init__(self, rules: VersionRules) -> None:
+        status = rules.node.properties.get("status")
+        self._plain: dict[str, _Values] = {}
+        self._lists: dict[str, _Values] = {}
+        if status is None or rules.status_check is None or rules.scale is not None or not _stand_alone(rules):
+            return
+        if status.has_defaults or status.has_embedded:
+            return
+        for name, node in status.properties.items():
+            check = rules.status_check.part_alone(name)
+            if check is None or node.nullable:
+                continue
+            if node.type in ("string", "boolean", "integer"):
+                self._plain[name] = _Values(node, check)
+            elif node.list_type == "map" and len(node.list_keys) == 1 and check.has_no_bounds:
+                self._lists[name] = _Values(node, check)
+
+    def patched(self, before: JsonObject, patch: JsonObject) -> JsonObject | None:
+        """A status after a merge patch; None if it has to go the long way."""
+        status = before.copy()
+        for name, value in patch.items():
+            if name in self._plain:
+                made = self._plain[name].read(value)
+            elif name in self._lists and type(value) is list:
+                made = self._lists[name].read_items(value, before.get(name))
+            else:
+                return None
+            if made is ABSENT:
+                return None
+            status[name] = made
+        return status
+
+
+class _Values:
+    """What is known of values of one field."""
+
+    __slots__ = ("_check", "_key", "_known", "_node")
+
+    def __init__(self, node: Structural, check: Check) -> None:
+        self._node = node
+        self._check = check
+        self._key = node.list_keys[0] if node.list_keys else ""
+        self._known: dict[bytes, Any] = {}
+
+    def read(self, value: Any) -> Any:
+        """A value as it is stored; ABSENT if there is something to say about it."""
+        try:
+            text = orjson.dumps(value, option=STRICTLY)
+        except TypeError:
+            return ABSENT
+        found = self._known.get(text)
+        if found is None:
+            found = self._learn(text, value)
+        return found
+
+    def read_items(self, items: list[Any], before: Any) -> Any:
+        """A list that is a map; elements that stand where they stood, the very same, are known."""
+        if type(before) is not list:
+            before = []
+        stood = len(before)
+        made = []
+        for at, item in enumerate(items):
+            found = item if at < stood and item is before[at] else self.read(item)
+            if found is ABSENT:
+                return ABSENT
+            made.append(found)
+        key = self._key
+        return made if len({item.get(key) for item in made}) == len(made) else ABSENT
+
+    def _learn(self, text: bytes, value: Any) -> Any:
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        found = self._known[text] = ABSENT if _NULL in text else self._checked(value)
+        return found
+
+    def _checked(self, value: Any) -> Any:
+        if self._key and not (type(value) is dict and type(value.get(self._key)) is str):
+            return ABSENT
+        try:
+            whole = private([value] if self._key else value)
+        except DecodeError:
+            return ABSENT
+        if prune(whole, self._node):
+            return ABSENT
+        apply_defaults(whole, self._node)
+        errors = FieldErrors()
+        self._check.report(whole, errors)
+        check_lists(whole, self._node, errors)
+        if errors:
+            return ABSENT
+        return whole[0] if self._key else whole
+
+
+def _stand_alone(rules: VersionRules) -> bool:
+    """Whether no rule looks at the status, and none has anything to ask when the rest stays as it is."""
+    tree = rules.rules
+    return tree is None or tree.has_nothing_to_ask_beside("spec")
