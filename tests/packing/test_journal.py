@@ -20,3 +20,25 @@ def test_a_few_changes_are_the_changes_unless_there_are_too_many(rows: list[int]
     else:
         assert few is not None and few == changed.tolist()
         assert sorted(set(few)) == sorted(set(rows[place:]))
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=12), max_size=8), st.integers(-1, 60))
+def test_several_changes_noted_at_once_are_as_if_noted_one_by_one(notes: list[list[int]], place: int) -> None:
+    at_once, single = Journal(keep=100), Journal(keep=100)
+    for rows in notes:
+        at_once.extend(rows)
+        for row in rows:
+            single.append(row)
+    assert at_once.end == single.end
+    place = min(place, single.end)
+    changed, expected = at_once.since(place), single.since(place)
+    assert (changed is None) == (expected is None)
+    assert changed is None or expected is None or changed.tolist() == expected.tolist()
+
+
+def test_of_many_changes_noted_at_once_the_oldest_are_forgotten() -> None:
+    journal = Journal(keep=4)
+    journal.extend(range(20))
+    assert journal.end == 20
+    assert journal.since(15) is None
+    assert journal.few_since(17, 5) == [17, 18, 19]

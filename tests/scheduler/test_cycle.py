@@ -124,6 +124,20 @@ def test_a_known_refusal_is_given_again_until_something_changes() -> None:
     assert bound_to(cycle.decide(waiting("q", cpu="1"), NOW)) == "a"
 
 
+def test_a_known_refusal_is_not_given_again_when_a_pod_that_stays_begins_to_end() -> None:
+    state = state_of("a", "b")
+    even = waiting("p", cpu="1", labels={"app": "x"}, topologySpreadConstraints=[spread("zone", "x")])
+    # Who asks for a label comes first, or those that have it are no longer of the class they were taken for.
+    state.class_of(even)
+    there = waiting("there", node="a", cpu="1", labels={"app": "x"})
+    state.add_pod(there)
+    state.add_pod(waiting("large", node="b", cpu="4"))
+    cycle = cycle_on(state)
+    refused(cycle.decide(even, NOW))
+    state.add_pod({**there, "metadata": {**there["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    assert bound_to(cycle.decide(even, NOW)) == "a"
+
+
 def _pod(data: st.DataObject, number: int) -> JsonObject:
     app = data.draw(st.sampled_from("xy"))
     kind = data.draw(st.sampled_from(("plain", "plain", "near", "away", "spread")))

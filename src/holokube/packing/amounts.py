@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Final
 
 import numpy as np
@@ -50,6 +50,31 @@ class Amounts:
         nonzero = np.array(requests_nonzero, dtype=np.int64)
         self._rows[id(requests)] = requests, requests_nonzero, row, nonzero
         return row, nonzero
+
+    def take(self, requests: ResourceVector, requests_nonzero: tuple[int, int], row: int, pods: int) -> None:
+        """So many pods with these requests came to a node, or (fewer than none) left it."""
+        amounts, nonzero = self.rows(requests, requests_nonzero)
+        used, used_nonzero = self._nodes.used[row], self._nodes.used_nonzero[row]
+        if pods == 1:
+            used += amounts
+            used_nonzero += nonzero
+        elif pods == -1:
+            used -= amounts
+            used_nonzero -= nonzero
+        else:
+            used += pods * amounts
+            used_nonzero += pods * nonzero
+
+    def take_on_rows(
+        self, requests: ResourceVector, requests_nonzero: tuple[int, int], pods_on_rows: Mapping[int, int]
+    ) -> None:
+        """The same on several nodes; the pods of each are given by its row."""
+        amounts, nonzero = self.rows(requests, requests_nonzero)
+        nodes = self._nodes
+        rows = np.fromiter(pods_on_rows, dtype=np.intp, count=len(pods_on_rows))
+        pods = np.fromiter(pods_on_rows.values(), dtype=np.int64, count=len(pods_on_rows))[:, np.newaxis]
+        nodes.used[rows] = nodes.used.take(rows, axis=0) + pods * amounts
+        nodes.used_nonzero[rows] = nodes.used_nonzero.take(rows, axis=0) + pods * nonzero
 
 
 def times_in(left: IntArray, amounts: IntArray) -> IntArray:

@@ -36,8 +36,14 @@ class _Seen:
     spec: Mapping[str, Any]
     cls: ReferenceType[PodClass]
 
-    def is_like(self, namespace: str | None, labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
-        return bool(self.namespace == namespace and self.labels == labels and self.spec == spec)
+    def is_like(
+        self, namespace: str | None, labels: Mapping[str, str], spec: Mapping[str, Any], watched: set[str]
+    ) -> bool:
+        """Whether another pod is of the same class; its labels may be others as far as no selector asks for them."""
+        if self.namespace != namespace or self.spec != spec:
+            return False
+        own = self.labels
+        return own == labels or not any(own.get(key) != labels.get(key) for key in watched)
 
 
 class ClassTable:
@@ -60,9 +66,13 @@ class ClassTable:
         namespace, labels = metadata.get("namespace"), metadata.get("labels") or _EMPTY
         containers = spec.get("containers")
         seen = self._seen.get(id(containers))
-        if seen is not None and seen.containers is containers and seen.is_like(namespace, labels, spec):
+        if (
+            seen is not None and seen.containers is containers
+            and seen.is_like(namespace, labels, spec, self._watched)
+        ):  # fmt: skip
             cls = seen.cls()
             if cls is not None and not cls.is_stale:
+                self._ignore(cls, labels)
                 return cls
         cls = self._class_of(pod, merge_label_keys)
         if containers and not any(use.ephemeral_of for use in cls.claims):
@@ -79,8 +89,15 @@ class ClassTable:
         for key in self._watched:
             if was.get(key) != is_.get(key):
                 return False
-        cls.ignored_keys.update(is_.keys() - self._watched)
+        self._ignore(cls, is_)
         return True
+
+    def _ignore(self, cls: PodClass, labels: Mapping[str, str]) -> None:
+        """Note that members of a class have these labels, which nobody asked for yet."""
+        ignored, watched = cls.ignored_keys, self._watched
+        for key in labels:
+            if key not in ignored and key not in watched:
+                ignored.add(key)
 
     def _class_of(self, pod: Mapping[str, Any], merge_label_keys: bool) -> PodClass:
         labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY
@@ -98,9 +115,7 @@ class ClassTable:
                 found = self._by_identity[identity] = compiled
                 self._all.add(compiled)
             self._by_bytes[self._fingerprint(pod, labels, merge_label_keys) + sizing] = found
-        for key in labels:
-            if key not in self._watched:
-                found.ignored_keys.add(key)
+        self._ignore(found, labels)
         return found
 
     def classify(self, pods: Iterable[Mapping[str, Any]], *, merge_label_keys: bool = False) -> list[PodClass]:

@@ -111,52 +111,85 @@ class Eligibility:
         return mask
 
 
-class Tally:
-    """A counter summed over the domains of a label, over all nodes or the eligible ones."""
+class Ground:
+    """The domains of a label over all nodes or the eligible ones: what tallies over the same ones have in common."""
 
-    __slots__ = ("column", "counter", "counts", "eligibility", "nodes", "users", "version")
+    __slots__ = ("column", "eligibility", "nodes", "tallies", "version")
 
-    def __init__(self, counter: Counter, column: LabelColumn, eligibility: Eligibility | None) -> None:
-        self.counter, self.column, self.eligibility = counter, column, eligibility
-        self.counts: IntArray = np.zeros(len(column), dtype=np.int64)
-        """Pods by domain number. Domain 0, of nodes without the label, stays empty."""
-        self.nodes: IntArray = np.zeros(len(column), dtype=np.int64)
-        """How many nodes that count are in each domain."""
+    def __init__(self, column: LabelColumn, eligibility: Eligibility | None) -> None:
+        self.column, self.eligibility = column, eligibility
         self.version = 0
-        self.users = 0
+        self.tallies: set[Tally] = set()
         ids = column.ids if eligibility is None else column.ids[eligibility.mask]
-        present = np.bincount(ids, minlength=len(column))
-        present[0] = 0
-        self.nodes += present
+        self.nodes: IntArray = np.bincount(ids, minlength=len(column)).astype(np.int64)
+        """How many nodes that count are in each domain. Domain 0, of nodes without the label, stays empty."""
+        self.nodes[0] = 0
+
+    def standing(self, row: int) -> tuple[int, bool]:
+        """The domain of a node, and whether the node counts there."""
+        eligibility = self.eligibility
+        # A row that is new is not known to be eligible yet.
+        counts = eligibility is None or (row < len(eligibility.mask) and bool(eligibility.mask[row]))
+        return int(self.column.ids[row]), counts
+
+    def move(self, row: int, old: tuple[int, bool], new: tuple[int, bool]) -> None:
+        """A node changed from one standing to another."""
+        self.version += 1
+        size, is_longer = len(self.column), len(self.nodes) < len(self.column)
+        if is_longer:
+            self.nodes = grown(self.nodes, size)
+        before, after = (domain if counts else 0 for domain, counts in (old, new))
+        if before:
+            self.nodes[before] -= 1
+        if after:
+            self.nodes[after] += 1
+        for tally in self.tallies:
+            if is_longer:
+                tally.counts = grown(tally.counts, size)
+            pods = tally.counter.rows.get(row)
+            if pods:
+                tally.move(pods, before, after)
+
+
+class Tally:
+    """A counter summed over the domains of a label."""
+
+    __slots__ = ("_changes", "column", "counter", "counts", "ground", "users")
+
+    def __init__(self, counter: Counter, ground: Ground) -> None:
+        self.counter, self.ground, self.column = counter, ground, ground.column
+        self.counts: IntArray = np.zeros(len(ground.column), dtype=np.int64)
+        """Pods by domain number. Domain 0, of nodes without the label, stays empty."""
+        self._changes = 0
+        self.users = 0
         for row, pods in counter.rows.items():
             self.shift(row, pods)
 
+    @property
+    def version(self) -> int:
+        """Moves with the pods that are counted, and with the nodes."""
+        return self._changes + self.ground.version
+
+    @property
+    def nodes(self) -> IntArray:
+        """How many nodes that count are in each domain."""
+        return self.ground.nodes
+
     def shift(self, row: int, pods: int) -> None:
         """Some pods came to a node, or left it."""
-        if self.eligibility is None or self.eligibility.mask[row]:
+        eligibility = self.ground.eligibility
+        if eligibility is None or eligibility.mask[row]:
             domain = self.column.ids[row]
             if domain:
                 self.counts[domain] += pods
-                self.version += 1
+                self._changes += 1
 
-    def leave(self, row: int) -> None:
-        """Forget a node, which is about to change."""
-        self._move(row, -1)
-
-    def join(self, row: int) -> None:
-        """Take a node in as it is now."""
-        if len(self.counts) < len(self.column):
-            self.counts = grown(self.counts, len(self.column))
-            self.nodes = grown(self.nodes, len(self.column))
-        self._move(row, 1)
-
-    def _move(self, row: int, sign: int) -> None:
-        self.version += 1
-        if self.eligibility is None or self.eligibility.mask[row]:
-            domain = self.column.ids[row]
-            if domain:
-                self.counts[domain] += sign * self.counter.rows.get(row, 0)
-                self.nodes[domain] += sign
+    def move(self, pods: int, old: int, new: int) -> None:
+        """A node with so many pods left a domain for another; domain 0 stands for none that counts."""
+        if old:
+            self.counts[old] -= pods
+        if new:
+            self.counts[new] += pods
 
 
 class Counter:
@@ -204,14 +237,25 @@ class Counter:
 class LabelSet:
     """The pods with the same namespace and the same labels, and which counters count them."""
 
-    __slots__ = ("counters", "counters_at", "labels", "namespace", "rows", "terminating_rows")
+    __slots__ = ("counters", "counters_at", "labels", "namespace", "of_terminating", "rows", "terminating_rows")
 
     def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
         self.namespace, self.labels = namespace, labels
         self.rows: dict[int, int] = {}
         self.terminating_rows: dict[int, int] = {}
         self.counters: list[Counter] = []
+        self.of_terminating: list[Counter] = []
+        """Those that count pods on their way out as well."""
         self.counters_at = -1
+
+    def add(self, row: int, pods: int, *, terminating: bool) -> None:
+        """Some pods came to a node, or left it."""
+        rows = self.terminating_rows if terminating else self.rows
+        left = rows.get(row, 0) + pods
+        if left:
+            rows[row] = left
+        else:
+            del rows[row]
 
 
 class CounterTable:
@@ -227,7 +271,7 @@ class CounterTable:
         self._pulls: dict[tuple[PodAffinityTerm, int], Counter] = {}
         self._pulls_on: dict[Hashable, list[tuple[PodAffinityTerm, int, Tally]]] = {}
         self._eligibilities: dict[Hashable, tuple[Eligibility, set[Tally]]] = {}
-        self._tallies: set[Tally] = set()
+        self._tallies: dict[tuple[str, Hashable], Ground] = {}
         self._label_sets: dict[Hashable, LabelSet] = {}
         self._epoch = 0
         self.holders_epoch = 0
@@ -244,22 +288,13 @@ class CounterTable:
         pods_on_rows: Mapping[int, int],
     ) -> None:
         """Pods that are alike came to nodes, or (fewer than none) left them; how many is given by row."""
-        key = (namespace, frozenset(labels.items()))
-        label_set = self._label_sets.get(key)
-        if label_set is None:
-            label_set = self._label_sets[key] = LabelSet(namespace, labels)
-        for counter in self._counters_of(label_set):
-            assert counter.matcher is not None, "only holders have no matcher"
-            if not terminating or counter.matcher.counts_terminating:
-                for row, pods in pods_on_rows.items():
-                    counter.add(row, pods)
-        rows = label_set.terminating_rows if terminating else label_set.rows
+        key = (namespace, tuple(labels.items()))
+        label_set = self._label_set(key, labels)
+        counters = self._counters_of(label_set, terminating)
         for row, pods in pods_on_rows.items():
-            left = rows.get(row, 0) + pods
-            if left:
-                rows[row] = left
-            else:
-                del rows[row]
+            for counter in counters:
+                counter.add(row, pods)
+            label_set.add(row, pods, terminating=terminating)
         if not label_set.rows and not label_set.terminating_rows:
             del self._label_sets[key]
         for term in cls.anti_affinity:
@@ -271,7 +306,43 @@ class CounterTable:
                 if self._change_holder(self._pulls, pull, pull[0], row, pods):
                     self._pulls_on.clear()
 
-    def _counters_of(self, label_set: LabelSet) -> list[Counter]:
+    def relabel_pods(
+        self,
+        namespace: str,
+        old: Mapping[str, str],
+        was_terminating: bool,
+        new: Mapping[str, str],
+        is_terminating: bool,
+        row: int,
+        pods: int,
+    ) -> None:
+        """Pods that stay on their node have other labels, or are on their way out now.
+
+        Most labels that a pod gets when it is bound are asked for by nobody: then no counter has anything to do.
+        """
+        old_key, new_key = (namespace, tuple(old.items())), (namespace, tuple(new.items()))
+        if old_key == new_key and was_terminating == is_terminating:
+            return
+        before, after = self._label_set(old_key, old), self._label_set(new_key, new)
+        losing, winning = self._counters_of(before, was_terminating), self._counters_of(after, is_terminating)
+        if losing != winning:
+            for counter in losing:
+                counter.add(row, -pods)
+            for counter in winning:
+                counter.add(row, pods)
+        before.add(row, -pods, terminating=was_terminating)
+        after.add(row, pods, terminating=is_terminating)
+        if not before.rows and not before.terminating_rows:
+            del self._label_sets[old_key]
+
+    def _label_set(self, key: tuple[str, tuple[tuple[str, str], ...]], labels: Mapping[str, str]) -> LabelSet:
+        """By labels in the order in which they are written: two sets with the same labels would do no harm."""
+        label_set = self._label_sets.get(key)
+        if label_set is None:
+            label_set = self._label_sets[key] = LabelSet(key[0], labels)
+        return label_set
+
+    def _counters_of(self, label_set: LabelSet, terminating: bool) -> list[Counter]:
         if label_set.counters_at != self._epoch:
             label_set.counters_at = self._epoch
             by_label = self._counters_by_label
@@ -282,7 +353,11 @@ class CounterTable:
                 for matcher, counter in by_label[label].items()
                 if matcher.matches(label_set.namespace, label_set.labels, self.namespaces)
             ]
-        return label_set.counters
+            label_set.of_terminating = [
+                counter for counter in label_set.counters
+                if counter.matcher is not None and counter.matcher.counts_terminating
+            ]  # fmt: skip
+        return label_set.of_terminating if terminating else label_set.counters
 
     def _change_holder(
         self, holders: dict[_K, Counter], key: _K, term: PodAffinityTerm, row: int, pods: int
@@ -295,7 +370,8 @@ class CounterTable:
             self._new_tally(holder, term.topology_key, None)
         holder.add(row, pods)
         if not holder.total:
-            self._tallies.difference_update(holder.tallies.values())
+            for tally in holder.tallies.values():
+                self._drop_from_ground(tally)
             del holders[key]
             return True
         return is_first
@@ -362,17 +438,18 @@ class CounterTable:
 
     # Nodes
 
-    def before_node_change(self, row: int) -> None:
-        """A node is about to be added, changed or removed."""
-        for tally in self._tallies:
-            tally.leave(row)
+    def standing(self, row: int) -> list[tuple[Ground, tuple[int, bool]]]:
+        """How a node stands before it is added, changed or removed, for ``after_node_change``."""
+        return [(ground, ground.standing(row)) for ground in self._tallies.values()]
 
-    def after_node_change(self, row: int) -> None:
-        """It has happened."""
+    def after_node_change(self, row: int, before: list[tuple[Ground, tuple[int, bool]]]) -> None:
+        """A node was added, changed or removed. Most changes, of taints say, move it to no other domain."""
         for eligibility, _ in self._eligibilities.values():
             eligibility.refresh(self._nodes, row)
-        for tally in self._tallies:
-            tally.join(row)
+        for ground, old in before:
+            new = ground.standing(row)
+            if old != new:
+                ground.move(row, old, new)
 
     # Tallies are made when a class needs them, and dropped when no class does.
 
@@ -442,7 +519,7 @@ class CounterTable:
             if tally.users:
                 continue
             counter, limits = tally.counter, _limits_of(tally)
-            self._tallies.discard(tally)
+            self._drop_from_ground(tally)
             del counter.tallies[(tally.column.key, limits)]
             if limits is not None:
                 users = self._eligibilities[limits][1]
@@ -454,9 +531,19 @@ class CounterTable:
     def _new_tally(
         self, counter: Counter, key: str, eligibility: Eligibility | None, limits: Hashable = None
     ) -> Tally:
-        tally = counter.tallies[(key, limits)] = Tally(counter, self._nodes.column(key), eligibility)
-        self._tallies.add(tally)
+        ground = self._tallies.get((key, limits))
+        if ground is None:
+            ground = self._tallies[key, limits] = Ground(self._nodes.column(key), eligibility)
+        tally = counter.tallies[(key, limits)] = Tally(counter, ground)
+        ground.tallies.add(tally)
         return tally
+
+    def _drop_from_ground(self, tally: Tally) -> None:
+        key = tally.column.key, _limits_of(tally)
+        ground = self._tallies[key]
+        ground.tallies.discard(tally)
+        if not ground.tallies:
+            del self._tallies[key]
 
 
 def _needed_label(matcher: PodMatcher) -> tuple[str, str] | None:
@@ -475,6 +562,5 @@ def _needed_label(matcher: PodMatcher) -> tuple[str, str] | None:
 
 
 def _limits_of(tally: Tally) -> Hashable:
-    if tally.eligibility is None:
-        return None
-    return tally.eligibility.keys, tally.eligibility.affinity, tally.eligibility.tolerations
+    eligibility = tally.ground.eligibility
+    return None if eligibility is None else (eligibility.keys, eligibility.affinity, eligibility.tolerations)

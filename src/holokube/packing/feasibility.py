@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Selectors of services come and go while a class lives; what nobody asks for any more must not pile up.
 _MOST_TALLIES: Final = 256
-_FEW_ROWS: Final = 8
+_FEW_ROWS: Final = 12
 """Up to here rows are looked at one by one."""
 
 
@@ -218,11 +218,17 @@ class Feasibility:
     def _refresh_rows(self, verdict: Verdict, cls: PodClass) -> bool:
         """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
         state = self._state
-        if verdict.amounts is not None and verdict.node_at == state.node_journal.end:
+        if verdict.amounts is not None and len(verdict.base) == state.nodes.capacity:
+            few_nodes = state.node_journal.few_since(verdict.node_at, _FEW_ROWS)
             few = state.usage_journal.few_since(verdict.usage_at, _FEW_ROWS)
-            if few is not None and len(verdict.base) == state.nodes.capacity:
-                verdict.usage_at = state.usage_journal.end
-                return self._refresh_few(verdict, verdict.amounts, few)
+            if few_nodes is not None and few is not None:
+                verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
+                if few_nodes:
+                    changed = np.array(few_nodes, dtype=np.intp)
+                    allowed = self._all_of(verdict.rules[Scope.NODE], cls, changed) & state.nodes.present[changed]
+                    verdict.node_ok[changed] = allowed
+                    few = sorted({*few_nodes, *few})
+                return bool(few) and self._refresh_few(verdict, verdict.amounts, few)
         node_rows = state.node_journal.since(verdict.node_at) if verdict.node_at >= 0 else None
         usage_rows = state.usage_journal.since(verdict.usage_at) if verdict.usage_at >= 0 else None
         verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
@@ -255,8 +261,8 @@ class Feasibility:
         return list(zip(columns.tolist(), amounts.tolist(), strict=True))
 
     def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: list[int]) -> bool:
-        """The same for a few rows on which only pods came and went: one by one, which is quicker than by arrays."""
-        nodes, node_ok, usage_ok = self._state.nodes, verdict.node_ok, verdict.usage_ok
+        """The same for the room on a few rows: one by one, which is quicker than by arrays."""
+        nodes, node_ok, usage_ok, base = self._state.nodes, verdict.node_ok, verdict.usage_ok, verdict.base
         changed: list[tuple[int, bool]] = []
         for row in rows:
             offered, used = nodes.allocatable[row].tolist(), nodes.used[row].tolist()
@@ -265,16 +271,16 @@ class Feasibility:
                 if offered[column] - used[column] < amount:
                     fits = False
                     break
-            if fits != bool(usage_ok[row]):
-                usage_ok[row] = fits
-                if node_ok[row]:
-                    changed.append((row, fits))
+            usage_ok[row] = fits
+            may_go = fits and bool(node_ok[row])
+            if may_go != base[row]:
+                changed.append((row, may_go))
         if not changed:
             return False
         # An array that was handed out keeps saying what it said.
-        verdict.base = verdict.base.copy()
-        for row, fits in changed:
-            verdict.base[row] = fits
+        verdict.base = base.copy()
+        for row, may_go in changed:
+            verdict.base[row] = may_go
         return True
 
     def _all_of(self, rules: list[Filter], cls: PodClass, rows: Rows) -> BoolArray:

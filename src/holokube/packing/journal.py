@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from holokube.packing.arrays import RowArray
@@ -26,8 +28,17 @@ class Journal:
         """Note a change."""
         self._rows.append(row)
         if len(self._rows) > 2 * self._keep:
-            self._first += len(self._rows) - self._keep
-            del self._rows[: -self._keep]
+            self._forget()
+
+    def extend(self, rows: Iterable[int]) -> None:
+        """Note several changes."""
+        self._rows.extend(rows)
+        if len(self._rows) > 2 * self._keep:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._first += len(self._rows) - self._keep
+        del self._rows[: -self._keep]
 
     def few_since(self, place: int, most: int) -> list[int] | None:
         """The same as a list; None as well if there are more entries than ``most``."""

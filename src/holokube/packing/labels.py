@@ -22,11 +22,13 @@ MISSING: Final = 0
 class LabelColumn:
     """The value of one label on every node."""
 
-    __slots__ = ("_free", "_number_of", "_tables", "_uses", "ids", "key", "values")
+    __slots__ = ("_free", "_number_of", "_tables", "_uses", "ids", "key", "labelled", "values")
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
         self.ids: IdArray = np.zeros(capacity, dtype=np.intp)
+        self.labelled = 0
+        """How many nodes have the label."""
         self.values: list[str | None] = [None]
         self._uses: list[int] = [0]
         self._number_of: dict[str, int] = {}
@@ -56,6 +58,7 @@ class LabelColumn:
         if self.values[old] == value:
             return
         self.ids[row] = MISSING if value is None else self._take(value)
+        self.labelled += (value is not None) - (old != MISSING)
         if old:
             self._release(old)
 

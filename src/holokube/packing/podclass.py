@@ -123,20 +123,17 @@ class PodClass:
     ignored_keys: set[str] = field(default_factory=set)
     """Labels of members that no selector asked for yet."""
     is_stale: bool = False
+    pulls: tuple[tuple[PodAffinityTerm, int], ...] = field(init=False)
+    """Terms by which its pods draw others near (1) or push them away (-1) once they are there."""
+
+    def __post_init__(self) -> None:
+        near, far = (*self.affinity, *self.wishes.affinity), self.wishes.anti_affinity
+        self.pulls = (*((term, 1) for term in near), *((term, -1) for term in far))
 
     @property
     def selects_pods(self) -> bool:
         """Whether other pods matter to it beyond the room they take."""
         return bool(self.spread or self.affinity or self.anti_affinity)
-
-    @property
-    def pulls(self) -> tuple[tuple[PodAffinityTerm, int], ...]:
-        """Terms by which its pods draw others near (1) or push them away (-1) once they are there."""
-        wishes = self.wishes
-        near = (*self.affinity, *wishes.affinity)
-        if not near and not wishes.anti_affinity:
-            return ()
-        return (*((term, 1) for term in near), *((term, -1) for term in wishes.anti_affinity))
 
     def watched_keys(self) -> set[str]:
         """The labels that its selectors ask other pods for, or take over from the pod itself."""

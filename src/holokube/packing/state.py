@@ -76,6 +76,8 @@ class ClusterState:
         self._forks: list[int] = []
         self._placements = 0
         self._last_number = 0
+        self.renewals = 0
+        """Moves when a pod that stays on its node means something else to others, and takes the room it took."""
 
     # Nodes
 
@@ -98,8 +100,9 @@ class ClusterState:
         if name in self.nodes.row_of:
             return self.update_node(node)
         row = self.nodes.insert(name)
+        before = self.counters.standing(row)
         self.nodes.write(row, node)
-        self.counters.after_node_change(row)
+        self.counters.after_node_change(row, before)
         self.node_journal.append(row)
         for placed in self._pods_on.get(name, {}).values():
             self._occupy(placed, row, 1)
@@ -113,9 +116,9 @@ class ClusterState:
         if is_same_to_pods(old, node):
             self.nodes.replace(row, node)
         else:
-            self.counters.before_node_change(row)
+            before = self.counters.standing(row)
             self.nodes.write(row, node)
-            self.counters.after_node_change(row)
+            self.counters.after_node_change(row, before)
             self.node_journal.append(row)
         self._note(self.update_node, old)
         return row
@@ -130,9 +133,9 @@ class ClusterState:
         row = self.nodes.row(name)
         for placed in self._pods_on.get(name, {}).values():
             self._occupy(placed, row, -1)
-        self.counters.before_node_change(row)
+        before = self.counters.standing(row)
         self.nodes.erase(row)
-        self.counters.after_node_change(row)
+        self.counters.after_node_change(row, before)
         self.node_journal.append(row)
 
     # Pods
@@ -335,10 +338,9 @@ class ClusterState:
         placed.is_terminating = bool(pod["metadata"].get("deletionTimestamp"))
         self._pods[placed.key] = neighbours[placed.key] = placed
         if row is not None:
-            count, cls, namespace = self.counters.change_pods, placed.cls, placed.namespace
-            count(cls, namespace, was, ended, {row: -placed.count})
-            count(cls, namespace, labels, placed.is_terminating, {row: placed.count})
-            self.usage_journal.append(row)
+            ends = placed.is_terminating
+            self.counters.relabel_pods(placed.namespace, was, ended, labels, ends, row, placed.count)
+        self.renewals += 1
         return True
 
     def _insert_all(self, alike: list[PlacedPod]) -> None:
@@ -377,34 +379,24 @@ class ClusterState:
 
     def _occupy(self, placed: PlacedPod, row: int, times: int) -> None:
         """A pod takes its room on a node (1), or gives it back (-1); or several that are alike do."""
-        cls, nodes = placed.cls, self.nodes
-        pods = times * placed.count
-        whole, nonzero = self._amounts.rows(placed.requests, placed.requests_nonzero)
-        if pods == 1:
-            nodes.used[row] += whole
-            nodes.used_nonzero[row] += nonzero
-        else:
-            nodes.used[row] += pods * whole
-            nodes.used_nonzero[row] += pods * nonzero
+        cls, pods = placed.cls, times * placed.count
+        self._amounts.take(placed.requests, placed.requests_nonzero, row, pods)
         if cls.ports:
             self.ports.add(row, cls.ports, pods)
-        self.volume_usage.add(cls, row, pods)
+        if cls.claims or cls.disks:
+            self.volume_usage.add(cls, row, pods)
         self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, {row: pods})
         self.usage_journal.append(row)
 
     def _occupy_rows(self, placed: PlacedPod, pods_on_rows: Mapping[int, int]) -> None:
         """The same for pods that are alike on several nodes at once; the pods of each are given by its row."""
-        cls, nodes = placed.cls, self.nodes
-        columns, amounts = self._amounts.columns(placed.requests)
-        rows = np.fromiter(pods_on_rows, dtype=np.intp, count=len(pods_on_rows))
-        pods = np.fromiter(pods_on_rows.values(), dtype=np.int64, count=len(pods_on_rows))[:, np.newaxis]
-        nodes.used[rows[:, np.newaxis], columns] += pods * amounts
-        nodes.used_nonzero[rows] += pods * np.array(placed.requests_nonzero, dtype=np.int64)
-        for row, count in pods_on_rows.items():
-            if cls.ports:
-                self.ports.add(row, cls.ports, count)
-            self.volume_usage.add(cls, row, count)
-            self.usage_journal.append(row)
+        cls = placed.cls
+        self._amounts.take_on_rows(placed.requests, placed.requests_nonzero, pods_on_rows)
+        if cls.ports or cls.claims or cls.disks:
+            for row, pods in pods_on_rows.items():
+                self.ports.add(row, cls.ports, pods)
+                self.volume_usage.add(cls, row, pods)
+        self.usage_journal.extend(pods_on_rows)
         self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, pods_on_rows)
 
     # Other objects

@@ -11,7 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
@@ -31,8 +33,7 @@ _REFUSALS_KEPT: Final = 256
 _CLASSES_KEPT: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(NamedTuple):
     """The pod goes to a node."""
 
     row: int
@@ -128,7 +129,7 @@ class Cycle:
         if len(rows) == 1:
             return int(rows[0])
         totals = self._score(cls, pod, rows)
-        best = (totals == totals.max()).nonzero()[0]
+        best = (totals == np.maximum.reduce(totals)).nonzero()[0]
         return int(rows[best[self._rng.randrange(len(best)) if len(best) > 1 else 0]])
 
     def _refuse(
@@ -162,5 +163,6 @@ class Cycle:
     def _stamp(self) -> Hashable:
         state = self._state
         return (
-            state.node_journal.end, state.usage_journal.end, state.volumes.version, self._nominations.version,
+            state.node_journal.end, state.usage_journal.end, state.renewals, state.volumes.version,
+            self._nominations.version,
         )  # fmt: skip

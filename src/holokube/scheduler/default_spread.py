@@ -24,10 +24,13 @@ class DefaultSpread:
         self._services = services
         self._owners = owners
         self._known: dict[Hashable, LabelSelector | None] = {}
+        self._latest: dict[str, tuple[str, Mapping[str, str], LabelSelector | None]] = {}
+        """By the uid of the owner, the last of its pods: the next one mostly has the same labels."""
 
     def forget(self) -> None:
         """A service or an owner changed."""
         self._known.clear()
+        self._latest.clear()
 
     def selector_of(self, pod: JsonObject) -> LabelSelector | None:
         """What selects a pod; None if nothing does."""
@@ -35,8 +38,22 @@ class DefaultSpread:
         if (pod.get("spec") or {}).get("topologySpreadConstraints"):
             return None
         reference = next((r for r in metadata.get("ownerReferences") or () if r.get("controller")), None)
-        namespace = metadata.get("namespace", "")
-        key = (namespace, reference and reference.get("uid"), frozenset(labels_of(pod).items()))
+        namespace, labels = metadata.get("namespace", ""), labels_of(pod)
+        uid = (reference or {}).get("uid") or ""
+        latest = self._latest.get(uid)
+        if latest is not None and latest[0] == namespace and latest[1] == labels:
+            return latest[2]
+        selector = self._selector_of(pod, namespace, labels, reference)
+        if uid:
+            if len(self._latest) >= _KEPT:
+                self._latest.clear()
+            self._latest[uid] = namespace, labels, selector
+        return selector
+
+    def _selector_of(
+        self, pod: JsonObject, namespace: str, labels: Mapping[str, str], reference: JsonObject | None
+    ) -> LabelSelector | None:
+        key = (namespace, reference and reference.get("uid"), frozenset(labels.items()))
         if key not in self._known:
             if len(self._known) >= _KEPT:
                 self._known.clear()

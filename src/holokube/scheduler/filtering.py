@@ -18,6 +18,7 @@ from holokube.scheduler.nominations import Nominations
 from holokube.scheduler.pod_facts import key_of
 
 _REMEMBERED_CLASSES: Final = 1024
+_NO_RIVALS: Final[Mapping[int, Sequence[JsonObject]]] = {}
 
 
 class Filtering:
@@ -46,7 +47,7 @@ class Filtering:
     def rivals(self, pod: JsonObject) -> Mapping[int, Sequence[JsonObject]]:
         """By row, the pods that a pod must leave room for."""
         if not self._nominations:
-            return {}
+            return _NO_RIVALS
         rows = self.state.node_names
         return {rows[name]: pods for name, pods in self._nominations.rivals(pod).items() if name in rows}
 
@@ -59,6 +60,8 @@ class Filtering:
     def feasible(self, cls: PodClass, rivals: Mapping[int, Sequence[JsonObject]]) -> BoolArray:
         """Where a pod of a class may go with and without its rivals."""
         mask = self.mask(cls)
+        if not rivals:
+            return mask
         contested = {row: pods for row, pods in rivals.items() if mask[row]}
         if not contested:
             return mask

@@ -6,8 +6,7 @@ A pod for which a node was chosen is in the state at once, as *assumed*, long be
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from holokube.client.informer import EventType
 from holokube.kube.types import JsonObject
@@ -23,13 +22,14 @@ from holokube.scheduler.cluster_events import (
     storage_event,
 )
 from holokube.scheduler.pod_facts import (
+    DEFAULT_SCHEDULER,
+    FINISHED,
     is_being_deleted,
     is_finished,
     key_of,
     node_of,
     nominated_node_of,
     priority_of,
-    scheduler_of,
     uid_of,
 )
 from holokube.scheduler.queue import SchedulingQueue
@@ -37,10 +37,10 @@ from holokube.scheduler.queue import SchedulingQueue
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
-class _Standing(Enum):
-    ASSIGNED = "assigned"
-    PENDING = "pending"
-    NONE = "none"
+_Standing = Literal["assigned", "pending", "none"]
+# To look a member of an enum up in its class takes its time, and these are asked for with every pod that comes or goes.
+_POD_ADDED: Final = Change.POD_ADDED
+_POD_DELETED: Final = Change.POD_DELETED
 
 
 class Observer:
@@ -85,7 +85,7 @@ class Observer:
             return False
         del self._assumed[key_of(pod)]
         self._state.remove_pod(key_of(pod))
-        self._move(ClusterEvent(Change.POD_DELETED, pod, None))
+        self._move(ClusterEvent(_POD_DELETED, pod, None))
         return True
 
     def assume_storage(self, will_be: JsonObject, is_: JsonObject) -> None:
@@ -144,20 +144,23 @@ class Observer:
         if old is not None and new is not None and self._is_no_news(old, new):
             return
         before, after = self._standing(old), self._standing(new)
-        if after is _Standing.ASSIGNED:
+        if after == "assigned":
             assert new is not None, "a pod with a node is there"
             self._assigned(old, new, before)
-        elif after is _Standing.PENDING:
+        elif after == "pending":
             assert new is not None, "a pod that waits is there"
             self._pending(old, new, before)
-        elif before is not _Standing.NONE:
+        elif before != "none":
             assert old is not None, "a pod that went was there"
             self._gone(old, before)
 
     def _is_no_news(self, old: JsonObject, new: JsonObject) -> bool:
         """Whether a pod that runs on has changed in nothing that matters to any pod; most news are like this."""
         spec = new["spec"]
-        if spec is not old["spec"] or not spec.get("nodeName") or is_finished(old) or is_finished(new):
+        if spec is not old["spec"] or not spec.get("nodeName"):
+            return False
+        before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
+        if before.get("phase") in FINISHED or after.get("phase") in FINISHED:
             return False
         key = key_of(new)
         placed = self._state.pod(key)
@@ -169,18 +172,19 @@ class Observer:
 
     def _standing(self, pod: JsonObject | None) -> _Standing:
         if pod is None or is_finished(pod):
-            return _Standing.NONE
+            return "none"
         spec = pod.get("spec") or _EMPTY
         if spec.get("nodeName"):
-            return _Standing.ASSIGNED
-        return _Standing.PENDING if scheduler_of(pod) in self._schedulers else _Standing.NONE
+            return "assigned"
+        scheduler = spec.get("schedulerName") or DEFAULT_SCHEDULER
+        return "pending" if scheduler in self._schedulers else "none"
 
     def _assigned(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
         key = key_of(new)
         self._assumed.pop(key, None)
         placed = self._state.pod(key)
         if (
-            before is _Standing.ASSIGNED and old is not None
+            before == "assigned" and old is not None
             and placed is not None and placed.pod is old and _means_the_same(old, new)
         ):  # fmt: skip
             # Nothing to any filter, and nothing that could help another pod.
@@ -190,13 +194,13 @@ class Observer:
             placed.pod = new
         else:
             self._state.add_pod(new)
-        if before is _Standing.ASSIGNED:
+        if before == "assigned":
             assert old is not None, "a pod with a node was there"
             for event in assigned_pod_events(old, new):
                 self._move(event)
             return
         self._queue.remove(key)
-        self._move(ClusterEvent(Change.POD_ADDED, None, new))
+        self._move(ClusterEvent(_POD_ADDED, None, new))
 
     def _pending(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
         if self.is_assumed(new):
@@ -208,10 +212,10 @@ class Observer:
                 self._queue.remove(key_of(new))
                 self.forget(new)
             return
-        if old is not None and before is _Standing.ASSIGNED:
+        if old is not None and before == "assigned":
             # Only a cluster that was set back to an older state takes a node away from a pod.
             self._gone(old, before)
-        if old is None or before is not _Standing.PENDING:
+        if old is None or before != "pending":
             self._queue.add(new, self._now_s())
             self._wake()
             return
@@ -219,18 +223,18 @@ class Observer:
         self._wake()
         promised = nominated_node_of(old)
         if promised and promised != nominated_node_of(new):
-            self._move(ClusterEvent(Change.POD_DELETED, old, None), priority_max=priority_of(old))
+            self._move(ClusterEvent(_POD_DELETED, old, None), priority_max=priority_of(old))
 
     def _gone(self, old: JsonObject, before: _Standing) -> None:
         key = key_of(old)
-        if before is _Standing.ASSIGNED:
+        if before == "assigned":
             if self._state.pod(key) is not None:
                 self._state.remove_pod(key)
-            self._move(ClusterEvent(Change.POD_DELETED, old, None))
+            self._move(ClusterEvent(_POD_DELETED, old, None))
             return
         self._queue.remove(key)
         if not self.forget(old) and nominated_node_of(old):
-            self._move(ClusterEvent(Change.POD_DELETED, old, None), priority_max=priority_of(old))
+            self._move(ClusterEvent(_POD_DELETED, old, None), priority_max=priority_of(old))
 
     def _move(self, event: ClusterEvent, *, priority_max: int | None = None) -> None:
         if self._queue.move(event, self._now_s(), priority_max=priority_max):

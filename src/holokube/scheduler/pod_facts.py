@@ -11,6 +11,8 @@ from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+FINISHED: Final = ("Succeeded", "Failed")
+"""The phases in which a pod takes no room any more."""
 PREEMPTION_REASON: Final = "PreemptionByScheduler"
 _EMPTY: Final[Mapping[str, Any]] = {}
 
@@ -44,7 +46,7 @@ def nominated_node_of(pod: Mapping[str, Any]) -> str:
 
 
 def is_finished(pod: Mapping[str, Any]) -> bool:
-    return (pod.get("status") or _EMPTY).get("phase") in ("Succeeded", "Failed")
+    return (pod.get("status") or _EMPTY).get("phase") in FINISHED
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:

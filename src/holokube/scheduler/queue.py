@@ -47,6 +47,8 @@ class Place(Enum):
     GONE = "gone"
 
 
+# To look a member up in its class takes its time, and every pod asks for several.
+_ACTIVE, _BACKOFF, _ERROR_BACKOFF, _UNSCHEDULABLE, _GATED, _IN_FLIGHT, _GONE = Place
 _MOST_DOUBLINGS: Final = 60
 
 
@@ -61,7 +63,7 @@ class QueuedPod:
     """Earlier pods have smaller numbers."""
     since_s: float
     """When it came, or was refused last."""
-    place: Place = Place.GONE
+    place: Place = _GONE
     attempts: int = 0
     refusals: int = 0
     errors: int = 0
@@ -169,10 +171,10 @@ class SchedulingQueue:
             return
         queued.pod, queued.priority = new, priority_of(new)
         self.nominations.take_over(old, new)
-        if queued.place is Place.GATED:
+        if queued.place is _GATED:
             if not is_gated(new):
                 self._activate(queued)
-        elif queued.place is Place.UNSCHEDULABLE:
+        elif queued.place is _UNSCHEDULABLE:
             cls, group = queued.cls, queued.group
             assert group is not None, "a pod waits in a group"
             for event in own_events(old, new):
@@ -184,7 +186,7 @@ class SchedulingQueue:
         """A pod is gone, or has a node."""
         queued = self._pods.pop(key, None)
         if queued is not None:
-            self._leave(queued, Place.GONE)
+            self._leave(queued, _GONE)
             self._held.discard(key)
             self.nominations.remove(uid_of(queued.pod))
             self._follow(queued, queued.since_s)
@@ -201,7 +203,7 @@ class SchedulingQueue:
             if candidate.ticket == ticket:
                 queued = candidate
         if queued is not None:
-            self._leave(queued, Place.IN_FLIGHT)
+            self._leave(queued, _IN_FLIGHT)
             queued.attempts += 1
         return queued
 
@@ -243,7 +245,7 @@ class SchedulingQueue:
         queued.cls, queued.since_s, queued.words = cls, now_s, words
         queued.refusals += 1
         queued.errors = 0
-        self._leave(queued, Place.UNSCHEDULABLE)
+        self._leave(queued, _UNSCHEDULABLE)
         self._unschedulable[queued.key] = queued
         group = self._group((cls, queued.priority, how), plugins, cls, queued.priority)
         group.pods[queued.key] = queued
@@ -264,7 +266,7 @@ class SchedulingQueue:
             return
         queued.cls, queued.since_s = None, now_s
         queued.errors += 1
-        self._leave(queued, Place.ERROR_BACKOFF)
+        self._leave(queued, _ERROR_BACKOFF)
         heappush(self._errors, (self._backoff_end_s(queued), queued.number, self._ticket(queued), queued))
         self._follow(queued, now_s)
 
@@ -282,7 +284,7 @@ class SchedulingQueue:
             return
         queued.is_held = False
         self._held.discard(key)
-        if queued.place is Place.UNSCHEDULABLE and (queued.was_woken or try_again):
+        if queued.place is _UNSCHEDULABLE and (queued.was_woken or try_again):
             self._wake(queued, now_s)
 
     # Events
@@ -370,9 +372,9 @@ class SchedulingQueue:
 
     def _activate(self, queued: QueuedPod) -> None:
         if is_gated(queued.pod):
-            self._leave(queued, Place.GATED)
+            self._leave(queued, _GATED)
             return
-        self._leave(queued, Place.ACTIVE)
+        self._leave(queued, _ACTIVE)
         entry = (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
         heappush(self._active, entry)
 
@@ -384,7 +386,7 @@ class SchedulingQueue:
         if end_s < _window(now_s):
             self._activate(queued)
             return
-        self._leave(queued, Place.BACKOFF)
+        self._leave(queued, _BACKOFF)
         entry = (end_s, -queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
         heappush(self._backoff, entry)
 
@@ -408,7 +410,7 @@ class SchedulingQueue:
 
     def _leave(self, queued: QueuedPod, place: Place) -> None:
         """Take a pod out of where it is; an entry that a heap still has is void."""
-        if queued.place is Place.UNSCHEDULABLE:
+        if queued.place is _UNSCHEDULABLE:
             del self._unschedulable[queued.key]
             group, queued.group = queued.group, None
             assert group is not None, "a pod waits in a group"

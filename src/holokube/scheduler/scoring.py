@@ -28,9 +28,11 @@ from holokube.scheduler.scores.protocol import Question, Score
 
 _KEPT: Final = 256
 _ROWS_KEPT: Final = 100_000
-_FEW_ROWS: Final = 8
+_FEW_ROWS: Final = 32
 """Above, computing for all rows at once is cheaper than looking each up."""
 _V = TypeVar("_V")
+Images = tuple[tuple[str | None, ...], ...]
+"""Of containers, of those that run before them, and of volumes."""
 
 
 @dataclass(slots=True)
@@ -81,7 +83,11 @@ class Scoring:
         of_pods: tuple[Score, ...] = (PodTopologySpread(), InterPodAffinity())
         self._of_pods = [(score, score.weight(profile)) for score in of_pods if score.weight(profile)]
         self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
+        self._fill_of: dict[PodClass, _Fill] = {}
+        """The same by class."""
         self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
+        self._latest: tuple[JsonObject, Images] | None = None
+        """The last spec that was asked about, which the next pod mostly has too, and its images."""
         self._plans: dict[Hashable, Any] = {}
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
@@ -99,15 +105,16 @@ class Scoring:
         return totals
 
     def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
-        state = self._state
-        key = (tuple(cls.requests.items()), cls.requests_nonzero, cls.requests_scored)
-        kept = _kept(self._fills, key) or _keep(
-            self._fills, key, _Fill(np.zeros(0, dtype=np.int64), -1, -1, {})
-        )
-        if kept.node_at == state.node_journal.end and len(kept.totals) == state.nodes.capacity:
+        state, kept = self._state, self._fill_of.get(cls)
+        if kept is None:
+            kept = self._fill(cls)
+        if len(kept.totals) == state.nodes.capacity:
+            few_nodes = state.node_journal.few_since(kept.node_at, _FEW_ROWS)
             few = state.usage_journal.few_since(kept.usage_at, _FEW_ROWS)
-            if few is not None:
-                kept.usage_at = state.usage_journal.end
+            if few_nodes is not None and few is not None:
+                kept.node_at, kept.usage_at = state.node_journal.end, state.usage_journal.end
+                if few_nodes:
+                    few = sorted({*few_nodes, *few})
                 if few:
                     self._refresh_fill(kept, cls, pod, few)
                 return kept.totals
@@ -123,6 +130,16 @@ class Scoring:
         elif len(changed):
             self._refresh_fill(kept, cls, pod, changed.tolist())
         return kept.totals
+
+    def _fill(self, cls: PodClass) -> _Fill:
+        key = (tuple(cls.requests.items()), cls.requests_nonzero, cls.requests_scored)
+        kept = _kept(self._fills, key) or _keep(
+            self._fills, key, _Fill(np.zeros(0, dtype=np.int64), -1, -1, {})
+        )
+        if len(self._fill_of) >= _KEPT:
+            self._fill_of.clear()
+        self._fill_of[cls] = kept
+        return kept
 
     def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: list[int]) -> None:
         """Look a few rows up, or compute for those that nobody has asked for yet."""
@@ -146,7 +163,10 @@ class Scoring:
 
     def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray | int:
         nodes_at = self._state.node_journal.end, self._state.nodes.images.version
-        key = cls, _images(pod["spec"])
+        spec, latest = pod["spec"], self._latest
+        if latest is None or latest[0] is not spec:
+            latest = self._latest = spec, _images(spec)
+        key = cls, latest[1]
         kept = _kept(self._kinds, key)
         if kept is None or kept.nodes_at != nodes_at or (kept.rows is not None and kept.rows is not rows):
             if self._are_all_alike(cls, key[1]):
@@ -157,7 +177,7 @@ class Scoring:
             kept = _keep(self._kinds, key, made)
         return kept.totals
 
-    def _are_all_alike(self, cls: PodClass, images: tuple[tuple[str | None, ...], ...]) -> bool:
+    def _are_all_alike(self, cls: PodClass, images: Images) -> bool:
         """Whether nothing that nodes are makes one better than another: then scores need not be scaled to the best."""
         nodes = self._state.nodes
         if cls.wishes.nodes.terms or nodes.discouraging_taints(cls.tolerations, ALL).any():
@@ -165,7 +185,7 @@ class Scoring:
         return not any(nodes.images.sizes(image_with_tag(image or "")) for listed in images for image in listed)
 
 
-def _images(spec: JsonObject) -> tuple[tuple[str | None, ...], ...]:
+def _images(spec: JsonObject) -> Images:
     """What a pod wants to run, which its class does not say."""
     volumes = spec.get("volumes") or ()
     return (

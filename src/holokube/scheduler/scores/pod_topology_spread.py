@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holokube.kube.requirements import HOSTNAME_LABEL
+from holokube.kube.selectors import LabelSelector
 from holokube.packing.arrays import BoolArray, IntArray, RowArray
 from holokube.packing.counters import Counter, SpreadMatcher, Tally
+from holokube.packing.nodes import NodeTable
 from holokube.packing.podclass import SpreadConstraint
 from holokube.scheduler.scores.profile import MAX_SCORE, ScoreProfile
 from holokube.scheduler.scores.protocol import Question
@@ -34,16 +37,19 @@ class PodTopologySpread:
 
     def points(self, question: Question) -> IntArray | None:
         """100 where the fewest pods are; nodes without the labels of all constraints get nothing."""
-        plan = _plan(question)
-        if plan is None:
+        spread = _spread(question)
+        if spread is None or not len(question.rows):
             return None
-        rounded = _rounded(plan.crowding(question))
-        counts = plan.counts
+        ground = _ground(question, spread)
+        rounded = _rounded(_crowding(question, spread, ground))
+        counts = ground.counts
         if counts is None:
-            most = int(rounded.max())
+            most = int(np.maximum.reduce(rounded))
             if most == 0:
                 return np.full(len(rounded), MAX_SCORE, dtype=np.int64)
-            points: IntArray = MAX_SCORE * (most + int(rounded.min()) - rounded) // most
+            points: IntArray = most + int(np.minimum.reduce(rounded)) - rounded
+            points *= MAX_SCORE
+            points //= most
             return points
         rounded = np.where(counts, rounded, 0)
         most = int(rounded[counts].max(initial=0))
@@ -54,84 +60,109 @@ class PodTopologySpread:
 
 
 @dataclass(slots=True)
-class _Domains:
-    """One constraint on certain rows."""
+class _Spread:
+    """By what constraints a pod is spread, which pods they count, and who counts them."""
 
-    constraint: SpreadConstraint
-    matcher: SpreadMatcher
-    ids: RowArray
-    """The domain of each row."""
+    selector: LabelSelector | None
+    """Held, so that no other selector can come to lie in its place."""
+    constraints: tuple[SpreadConstraint, ...]
+    keys: frozenset[str]
+    """The labels that a node must have to count."""
+    topology: tuple[str, ...]
+    matchers: tuple[SpreadMatcher, ...]
+    counted: list[Tally | Counter | None]
+    """For each constraint, if it was asked before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Domains:
+    """The domains of one label on certain rows."""
+
+    ids: RowArray | None
+    """The domain of each row; None for host names, of which every row is one."""
     has_label: BoolArray | None
     """Which rows are in a domain at all; None if all are."""
     weight: float
     """The more domains there are, the more a pod weighs."""
-    counted: Tally | Counter | None = None
-    """Who counts the pods, if it was asked before."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What of the score depends on nodes alone."""
+class _Ground:
+    """What of the score depends on nodes alone: the same for all pods that are spread over the same labels."""
 
     rows: RowArray
     nodes_at: int
-    keys: frozenset[str]
     counts: BoolArray | None
     """Which rows have the labels of all constraints; None if all have."""
     domains: tuple[_Domains, ...]
 
-    def crowding(self, question: Question) -> NDArray[np.float64]:
-        """How crowded each row is, over all constraints."""
-        crowding: NDArray[np.float64] | None = None
-        for each in self.domains:
-            found = _crowding(question, each, self.keys)
-            crowding = found if crowding is None else crowding + found
-        return np.zeros(len(self.rows), dtype=np.float64) if crowding is None else crowding
 
-
-def _plan(question: Question) -> _Plan | None:
-    """Remembered for a class as long as nodes, and the choice of feasible ones, stay the same."""
-    memory, nodes_at = question.memory, question.state.node_journal.end
-    # Pods of one class may have owners that select different ones.
-    key = question.cls, question.default_selector
-    known: _Plan | None = memory.get(key) if memory is not None else None
-    if known is not None and known.rows is question.rows and known.nodes_at == nodes_at:
+def _spread(question: Question) -> _Spread | None:
+    """Remembered for a class and a selector: pods of one class may have owners that select different ones."""
+    memory, selector = question.memory, question.default_selector
+    key = question.cls, id(selector)
+    known: _Spread | None = memory.get(key) if memory is not None else None
+    if known is not None and known.selector is selector:
         return known
     constraints, is_default = _constraints(question)
-    if not constraints or not len(question.rows):
+    if not constraints:
         return None
-    plan = _made(question, constraints, nodes_at, is_default=is_default)
+    topology = tuple(constraint.topology_key for constraint in constraints)
+    matchers = tuple(SpreadMatcher(question.cls.namespace, constraint.selector) for constraint in constraints)
+    # System defaults spread over host names even where nodes have no zone.
+    keys = _NO_KEYS if is_default else frozenset(topology)
+    made = _Spread(selector, constraints, keys, topology, matchers, [None] * len(constraints))
+    _remember(memory, key, made)
+    return made
+
+
+def _ground(question: Question, spread: _Spread) -> _Ground:
+    """Remembered as long as nodes, and the choice of feasible ones, stay the same."""
+    memory, nodes_at, rows = question.memory, question.state.node_journal.end, question.rows
+    key = spread.keys, spread.topology
+    known: _Ground | None = memory.get(key) if memory is not None else None
+    if known is not None and known.rows is rows and known.nodes_at == nodes_at:
+        return known
+    counts: BoolArray | None = None
+    for label in sorted(spread.keys):
+        has_label = _has_label(question.state.nodes, label, rows)
+        if has_label is not None:
+            counts = has_label if counts is None else counts & has_label
+    domains = tuple(_domains(question.state.nodes, label, rows, counts) for label in spread.topology)
+    made = _Ground(rows, nodes_at, counts, domains)
+    _remember(memory, key, made)
+    return made
+
+
+def _remember(memory: dict[Hashable, Any] | None, key: Hashable, made: _Spread | _Ground) -> None:
     if memory is not None:
         if len(memory) >= _KEPT:
             memory.clear()
-        memory[key] = plan
-    return plan
+        memory[key] = made
 
 
-def _made(
-    question: Question, constraints: tuple[SpreadConstraint, ...], nodes_at: int, *, is_default: bool
-) -> _Plan:
-    nodes, rows = question.state.nodes, question.rows
-    # System defaults spread over host names even where nodes have no zone.
-    keys = _NO_KEYS if is_default else frozenset(c.topology_key for c in constraints)
-    counts = np.ones(len(rows), dtype=np.bool_)
-    for key in sorted(keys):
-        counts &= nodes.has_label(key, rows)
-    domains = []
-    for constraint in constraints:
-        column = nodes.column(constraint.topology_key)
-        ids = column.ids[rows]
-        if constraint.topology_key == HOSTNAME_LABEL:
-            size = int(counts.sum())
-        else:
-            # A node without the label is in a domain of its own here, the same as one whose label is empty.
-            values = np.where(ids == column.number_of(""), 0, ids)
-            size = int(np.count_nonzero(np.bincount(values[counts])))
-        has_label = ids > 0
-        matcher = SpreadMatcher(question.cls.namespace, constraint.selector)
-        weight = math.log(size + 2)
-        domains.append(_Domains(constraint, matcher, ids, None if has_label.all() else has_label, weight))
-    return _Plan(rows, nodes_at, keys, None if counts.all() else counts, tuple(domains))
+def _domains(nodes: NodeTable, label: str, rows: RowArray, counts: BoolArray | None) -> _Domains:
+    has_label = _has_label(nodes, label, rows)
+    if label == HOSTNAME_LABEL:
+        size = len(rows) if counts is None else int(counts.sum())
+        return _Domains(None, has_label, math.log(size + 2))
+    column = nodes.column(label)
+    ids = column.ids[rows]
+    present = np.bincount(ids if counts is None else ids[counts], minlength=len(column))
+    size, empty = int(np.count_nonzero(present)), column.number_of("")
+    if empty and present[empty] and present[0]:
+        # A node without the label is in a domain of its own here, the same as one whose label is empty.
+        size -= 1
+    return _Domains(ids, has_label, math.log(size + 2))
+
+
+def _has_label(nodes: NodeTable, label: str, rows: RowArray) -> BoolArray | None:
+    """Which rows have a label; None if all have."""
+    column = nodes.column(label)
+    if column.labelled == len(nodes.row_of):
+        return None
+    has_label: BoolArray = column.ids[rows] > 0
+    return None if has_label.all() else has_label
 
 
 def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool]:
@@ -147,37 +178,51 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
     ), True
 
 
-def _crowding(question: Question, domains: _Domains, keys: frozenset[str]) -> NDArray[np.float64]:
-    """How crowded each row's domain is."""
-    if domains.has_label is not None and not domains.has_label.any():
-        return np.zeros(len(question.rows), dtype=np.float64)
-    counted = domains.counted
-    if counted is None or not counted.users:
-        # What nobody has acquired any more is not kept up to date.
-        counted = domains.counted = _counted(question, domains, keys)
-    if isinstance(counted, Counter):
-        # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-        per_row = counted.by_row(question.state.nodes.capacity)[question.rows]
-    else:
-        per_row = counted.counts[domains.ids]
-    crowding: NDArray[np.float64] = np.multiply(per_row, domains.weight, dtype=np.float64)
-    crowding += float(domains.constraint.max_skew - 1)
-    return crowding if domains.has_label is None else np.where(domains.has_label, crowding, 0.0)
+def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[np.float64]:
+    """How crowded the domains of each row are, over all constraints."""
+    crowding: NDArray[np.float64] | None = None
+    for number, (constraint, domains) in enumerate(zip(spread.constraints, ground.domains, strict=True)):
+        if domains.has_label is not None and not domains.has_label.any():
+            continue
+        counted = spread.counted[number]
+        if counted is None or not counted.users:
+            # What nobody has acquired any more is not kept up to date.
+            counted = spread.counted[number] = _counted(question, spread, number)
+        found: NDArray[np.float64]
+        if isinstance(counted, Counter):
+            # Upstream counts the pods of the node itself, whatever the inclusion policies say.
+            per_row = counted.by_row(question.state.nodes.capacity)[question.rows]
+            found = np.multiply(per_row, domains.weight, dtype=np.float64)
+            found += float(constraint.max_skew - 1)
+        else:
+            assert domains.ids is not None, "only host names go without numbers"
+            per_domain = np.multiply(counted.counts, domains.weight, dtype=np.float64)
+            found = (per_domain + float(constraint.max_skew - 1))[domains.ids]
+        if domains.has_label is not None:
+            found = np.where(domains.has_label, found, 0.0)
+        if crowding is None:
+            crowding = found
+        else:
+            crowding += found
+    return np.zeros(len(question.rows), dtype=np.float64) if crowding is None else crowding
 
 
-def _counted(question: Question, domains: _Domains, keys: frozenset[str]) -> Tally | Counter:
-    state, cls, constraint = question.state, question.cls, domains.constraint
+def _counted(question: Question, spread: _Spread, number: int) -> Tally | Counter:
+    state, cls, constraint = question.state, question.cls, spread.constraints[number]
     if constraint.topology_key == HOSTNAME_LABEL:
-        return state.counter(cls, domains.matcher)
+        return state.counter(cls, spread.matchers[number])
     return state.tally(
-        cls, domains.matcher, constraint.topology_key, keys=keys,
+        cls, spread.matchers[number], constraint.topology_key, keys=spread.keys,
         affinity=cls.node_affinity if constraint.honor_affinity else None,
         tolerations=cls.tolerations if constraint.honor_taints else None,
     )  # fmt: skip
 
 
 def _rounded(numbers: NDArray[np.float64]) -> IntArray:
-    """To the nearest whole number, halves up; numpy's own rounding takes halves to the even one."""
-    whole = np.floor(numbers)
-    rounded: IntArray = (whole + (numbers - whole >= 0.5)).astype(np.int64)
-    return rounded
+    """To the nearest whole number, halves up; numpy's own rounding takes halves to the even one.
+
+    To add a half and round down is exact but for the number just below a half, and no sum of pods comes near that:
+    what is above zero is at least the logarithm of two.
+    """
+    numbers += 0.5
+    return np.floor(numbers, out=numbers).astype(np.int64)

@@ -15,7 +15,7 @@ from holokube.packing.arrays import IntArray, RowArray
 from holokube.scheduler.scores.profile import MAX_SCORE, ScoreProfile
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Question:
     """Which of these nodes is how good for this pod."""
 
