@@ -421,3 +421,98 @@ def test_workers_lose_nothing_and_never_share_an_item(plan: list[tuple[int, int,
         await asyncio.gather(*workers)
 
     run_virtual(main)
+
+
+def test_a_delayed_item_that_can_wait_wakes_nobody_until_it_cannot() -> None:
+    clock, waits, asked = VirtualClock(), {"calm": [5.0, 5.0], "wild": list[float]()}, list[tuple[str, float]]()
+
+    def postpone(item: str) -> float | None:
+        asked.append((item, clock.monotonic()))
+        return waits[item].pop(0) if waits[item] else None
+
+    queue: WorkQueue[str] = WorkQueue(clock, postpone=postpone)
+    start_s = clock.monotonic()
+    queue.add_after("calm", 1)
+    queue.add_after("wild", 1)
+    clock.advance(1)
+    assert drain(queue) == ["wild"]
+    assert queue.delayed == 1
+    clock.advance(5)
+    assert drain(queue) == []
+    clock.advance(5)
+    assert drain(queue) == ["calm"]
+    assert [(item, at_s - start_s) for item, at_s in asked] == [
+        ("calm", 1.0), ("wild", 1.0), ("calm", 6.0), ("calm", 11.0)
+    ]  # fmt: skip
+    queue.add("calm")
+    assert drain(queue) == ["calm"], "what somebody adds is handed out, whatever could wait"
+
+
+def test_a_wait_too_short_to_be_one_is_none() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue(clock, postpone=lambda _: 1e-9)
+    queue.add_after("a", 1)
+    clock.advance(1)
+    assert drain(queue) == ["a"]
+
+
+def test_a_worker_that_waits_gets_an_item_that_was_postponed_when_its_time_has_come() -> None:
+    async def main(clock: VirtualClock) -> None:
+        waits = [3.0, 4.0]
+        queue: WorkQueue[str] = WorkQueue(clock, postpone=lambda _: waits.pop(0) if waits else None)
+        queue.add_after("a", 2)
+        assert await queue.get() == "a"
+        assert clock.monotonic() == 9.0
+
+    run_virtual(main)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 6), st.integers(-2, 2)), max_size=30),
+    st.integers(1, 3),
+)
+def test_who_takes_what_is_ready_without_waiting_gets_what_who_waits_gets(
+    plan: list[tuple[str, int, int]], workers: int
+) -> None:
+    def taken(*, takes_ready: bool) -> list[tuple[str, float]]:
+        seen: list[tuple[str, float]] = []
+
+        async def main(clock: VirtualClock) -> None:
+            queue: WorkQueue[str] = WorkQueue(clock)
+
+            async def work() -> None:
+                while True:
+                    item = queue.try_get() if takes_ready and queue.ready else None
+                    if item is None:
+                        try:
+                            item = await queue.get()
+                        except QueueShutDown:
+                            return
+                    seen.append((item, clock.monotonic()))
+                    await clock.sleep(1)
+                    queue.done(item)
+
+            tasks = [asyncio.create_task(work()) for _ in range(workers)]
+            for item, delay_s, priority in plan:
+                queue.add_after(item, delay_s, priority=priority)
+                await clock.sleep(0.25)
+            await clock.sleep(100)
+            queue.shut_down()
+            await asyncio.gather(*tasks)
+
+        run_virtual(main)
+        return seen
+
+    assert taken(takes_ready=True) == taken(takes_ready=False)
+
+
+def test_an_item_that_has_become_due_goes_before_a_lesser_one_that_is_ready() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add("lesser")
+    queue.add_after("urgent", 1, priority=5)
+    clock.advance(1)
+    assert queue.ready == 1
+    assert drain(queue) == ["urgent", "lesser"]
+    assert queue.ready == 0

@@ -17,6 +17,8 @@ from holokube.kube.types import JsonObject
 
 async def patch_object(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
     """Writes what changed outside of the status. The object as it is now; None when it is gone."""
+    if new is old:
+        return new
     patch = create_merge_patch(_without_status(old), _without_status(new))
     if not patch:
         return new
@@ -25,10 +27,17 @@ async def patch_object(client: Client, resource: Resource, old: JsonObject, new:
 
 async def patch_status(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
     """Writes what changed in the status. The object as it is now; None when it is gone."""
+    if new is old:
+        return new
     patch = create_merge_patch(old.get("status") or {}, new.get("status") or {})
     if not patch:
         return new
     return await _send(client, resource, old, {"status": patch}, "status")
+
+
+async def set_status(client: Client, resource: Resource, obj: JsonObject, fields: JsonObject) -> JsonObject | None:
+    """Writes fields of the status that are known to have changed. The object as it is now; None when it is gone."""
+    return await _send(client, resource, obj, {"status": fields}, "status")
 
 
 async def delete_object(client: Client, resource: Resource, obj: JsonObject) -> bool:

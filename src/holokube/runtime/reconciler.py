@@ -40,9 +40,11 @@ class Controller(Generic[K]):
         workers: int = 1,
         limiter: RateLimiter[K] | None = None,
         metrics: Metrics | None = None,
+        postpone: Callable[[K], float | None] | None = None,
         sync_timeout_s: float = SYNC_TIMEOUT_S,
         stop_timeout_s: float = STOP_TIMEOUT_S,
     ) -> None:
+        """``postpone`` tells of a key whose later look is due whether, and for how long, it needs none yet."""
         if workers < 1:
             raise ValueError(f"controller {name!r} needs at least one worker, got {workers}")
         self.name = name
@@ -52,6 +54,7 @@ class Controller(Generic[K]):
         self._workers = workers
         self._limiter = limiter
         self._queue_metrics = metrics
+        self._postpone = postpone
         self._metrics: ControllerMetrics | None = None
         if metrics is not None:
             self._metrics = metrics.observe_controller(name, workers)
@@ -96,7 +99,9 @@ class Controller(Generic[K]):
             self._queue.shut_down()
 
     def _new_queue(self) -> WorkQueue[K]:
-        return WorkQueue(self._clock, self.name, limiter=self._limiter, metrics=self._queue_metrics)
+        return WorkQueue(
+            self._clock, self.name, limiter=self._limiter, metrics=self._queue_metrics, postpone=self._postpone
+        )
 
     async def _wait_synced(self, stop: StopSignal) -> bool:
         """True when all sources are synced, False when the stop came first."""
@@ -142,10 +147,13 @@ class Controller(Generic[K]):
     async def _work_on_keys(self, stop: StopSignal) -> None:
         queue = self._queue
         while True:
-            try:
-                key = await queue.get()
-            except QueueShutDown:
-                return
+            # To take what is there needs no waiting, and nothing of what waiting is made of.
+            key = queue.try_get() if queue.ready else None
+            if key is None:
+                try:
+                    key = await queue.get()
+                except QueueShutDown:
+                    return
             try:
                 if stop.is_set():
                     continue

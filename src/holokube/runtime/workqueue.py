@@ -5,6 +5,8 @@
 * ``add_after`` adds later; of several delays for one item the earliest counts.
 * ``add_rate_limited`` adds after the item's own, growing delay until ``forget``.
 
+One thing more than client-go's: whoever makes a queue may say of a delayed item whose time has come that it can wait.
+
 The queue is a plain data structure on the clock: ``try_get`` needs no event loop at all. Only ``get`` waits,
 and then one loop timer, for the earliest delayed item, serves all the items and all the workers.
 """
@@ -14,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 from bisect import insort
-from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -60,15 +62,23 @@ class WorkQueue(Generic[T]):
         *,
         limiter: RateLimiter[T] | None = None,
         metrics: QueueMetrics | None = None,
+        postpone: Callable[[T], float | None] | None = None,
     ) -> None:
+        """``postpone`` is asked about each delayed item whose time has come: for how long it can wait again, or None.
+
+        Thousands of items may ask for a look every few minutes of which nearly all find nothing; what is postponed
+        wakes nobody. It is to be quick, and must not fail.
+        """
         self._clock = clock
         self.name = name
+        self._postpone = postpone
         self._limiter: RateLimiter[T] = limiter if limiter is not None else default_limiter(clock)
-        # Ready items by priority; the dict inside is the ordered set. Levels are kept sorted, lowest first. The last
+        # Ready items by priority, each in one level and there only once. Levels are kept sorted, lowest first. The last
         # one that is left stays when it is empty: most queues have only one, and hold one item at a time.
-        self._levels: dict[int, OrderedDict[T, None]] = {}
+        self._levels: dict[int, deque[T]] = {}
         self._order: list[int] = []
-        self._size = 0
+        self.ready = 0
+        """How many items can be handed out, apart from those whose time has come since somebody last looked."""
         # Everything that must be handed out, with its priority: ready items, and those to re-queue when done.
         self._dirty: dict[T, int] = {}
         self._processing_since_s: dict[T, float] = {}
@@ -87,7 +97,7 @@ class WorkQueue(Generic[T]):
     def __len__(self) -> int:
         """How many items could be handed out now."""
         self._promote_due()
-        return self._size
+        return self.ready
 
     @property
     def depth(self) -> int:
@@ -116,7 +126,7 @@ class WorkQueue(Generic[T]):
         return self._shutting_down
 
     def processing_ages_s(self) -> list[float]:
-        """For each item with a worker, for how long."""
+        """For each item with a worker, for how long; known where there are metrics."""
         now_s = self._clock.monotonic()
         return [now_s - since_s for since_s in self._processing_since_s.values()]
 
@@ -174,14 +184,14 @@ class WorkQueue(Generic[T]):
     def try_get(self) -> T | None:
         """The next item if there is one ready; ``done`` must follow."""
         self._promote_due()
-        return self._pop() if self._size else None
+        return self._pop() if self.ready else None
 
     async def get(self) -> T:
         """Waits for the next item; ``done`` must follow. Raises QueueShutDown at the end."""
         while True:
             if self._heap:
                 self._promote_due()
-            if self._size:
+            if self.ready:
                 return self._pop()
             if self._shutting_down:
                 raise QueueShutDown(f"work queue {self.name!r} is shut down")
@@ -196,7 +206,7 @@ class WorkQueue(Generic[T]):
                 with suppress(ValueError):
                     self._getters.remove(getter)
                 # A wake-up that reached a cancelled worker belongs to the next one.
-                if self._size and not getter.cancelled():
+                if self.ready and not getter.cancelled():
                     self._wake_getter()
                 if not self._getters:
                     self._disarm_timer()
@@ -228,7 +238,7 @@ class WorkQueue(Generic[T]):
     async def shut_down_with_drain(self) -> None:
         """As ``shut_down``, and waits until all is worked off, or until a plain ``shut_down``."""
         self._begin_shut_down()
-        if self._size or self._processing_since_s:
+        if self.ready or self._processing_since_s:
             drainer = asyncio.get_running_loop().create_future()
             self._drainers.append(drainer)
             await drainer
@@ -242,19 +252,19 @@ class WorkQueue(Generic[T]):
             self._wake_getter()
 
     def _wake_drainers(self) -> None:
-        if self._drainers and not self._size and not self._processing_since_s:
+        if self._drainers and not self.ready and not self._processing_since_s:
             self.shut_down()
 
     def _push(self, item: T, priority: int) -> None:
         level = self._levels.get(priority)
         if level is None:
-            if not self._size:
+            if not self.ready:
                 self._levels.clear()
                 self._order.clear()
-            level = self._levels[priority] = OrderedDict()
+            level = self._levels[priority] = deque()
             insort(self._order, priority)
-        level[item] = None
-        self._size += 1
+        level.append(item)
+        self.ready += 1
         getters = self._getters
         while getters:
             getter = getters.popleft()
@@ -264,15 +274,17 @@ class WorkQueue(Generic[T]):
 
     def _pop(self) -> T:
         level = self._levels[self._order[-1]]
-        item, _ = level.popitem(last=False)
-        self._size -= 1
-        if not level and self._size:
+        item = level.popleft()
+        self.ready -= 1
+        if not level and self.ready:
             del self._levels[self._order.pop()]
         del self._dirty[item]
-        now_s = self._clock.monotonic()
-        self._processing_since_s[item] = now_s
+        # Only metrics ask for how long.
+        now_s = 0.0
         if self._observer is not None:
+            now_s = self._clock.monotonic()
             self._observer.taken(now_s - self._added_at_s.pop(item, now_s))
+        self._processing_since_s[item] = now_s
         return item
 
     def _raise_priority(self, item: T, old: int, new: int) -> None:
@@ -280,9 +292,10 @@ class WorkQueue(Generic[T]):
         if item in self._processing_since_s:
             return
         level = self._levels[old]
-        del level[item]
-        self._size -= 1
-        if not level and self._size:
+        # This looks through all of them, for something that happens seldom.
+        level.remove(item)
+        self.ready -= 1
+        if not level and self.ready:
             del self._levels[old]
             self._order.remove(old)
         self._push(item, new)
@@ -298,14 +311,23 @@ class WorkQueue(Generic[T]):
         """Moves the delayed items whose time has come into the queue."""
         if not self._heap:
             return
-        limit_s = self._clock.monotonic() + _DUE_TOLERANCE_S
-        heap = self._heap
+        now_s = self._clock.monotonic()
+        limit_s = now_s + _DUE_TOLERANCE_S
+        heap, delayed, postpone = self._heap, self._delayed, self._postpone
         while heap and heap[0][0] <= limit_s:
             _, sequence, item = heapq.heappop(heap)
-            entry = self._delayed.get(item)
-            if entry is not None and entry[1] == sequence:
-                del self._delayed[item]
-                self.add(item, priority=entry[2])
+            entry = delayed.get(item)
+            if entry is None or entry[1] != sequence:
+                continue
+            if postpone is not None:
+                wait_s = postpone(item)
+                if wait_s is not None and wait_s > _DUE_TOLERANCE_S:
+                    self._sequence += 1
+                    delayed[item] = (now_s + wait_s, self._sequence, entry[2])
+                    heapq.heappush(heap, (now_s + wait_s, self._sequence, item))
+                    continue
+            del delayed[item]
+            self.add(item, priority=entry[2])
 
     def _drop_dead_entries(self) -> None:
         """Keeps the heap within twice the live items: superseded entries would else pile up until due."""

@@ -76,3 +76,12 @@ def test_a_protected_pod_is_not_expected_to_move() -> None:
     assert limits.is_movable(pod("a"), NOW_S)
     assert not limits.is_movable(pod("a", annotations={"karpenter.sh/do-not-disrupt": "true"}), NOW_S)
     assert not limits.is_movable(daemon("a"), NOW_S)
+
+
+def test_limits_are_read_again_when_a_budget_is_another_object() -> None:
+    budgets = [pdb("b", "web", allowed=0), pdb("c", "api", allowed=0)]
+    limits = EvictionLimits(budgets)
+    assert limits.at(list(budgets)) is limits
+    for others in (budgets[:1], [*budgets, pdb("d", "db")], [pdb("b", "web", allowed=1), budgets[1]], []):
+        assert limits.at(others).essence == EvictionLimits(others).essence
+    assert limits.at([pdb("b", "web", allowed=1), budgets[1]]).obstacles(pod("web"), NOW_S, NOW) == ()

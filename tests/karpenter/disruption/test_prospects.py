@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,16 +13,20 @@ from hypothesis import strategies as st
 from holokube.base.rng import Rng
 from holokube.karpenter.disruption.budgets import count_nodes
 from holokube.karpenter.disruption.candidate_book import CandidateBook
+from holokube.karpenter.disruption.consolidation import consolidate
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.methods import METHODS
-from holokube.karpenter.disruption.prospects import Outlook, Prospects
-from holokube.karpenter.disruption.types import Command, DisruptionClass, Notice, Outcome
+from holokube.karpenter.disruption.multi_node import MultiNodeConsolidation
+from holokube.karpenter.disruption.prospects import Outlook, Prospects, Standing, several
+from holokube.karpenter.disruption.types import Candidate, Command, DisruptionClass, Notice, Obstruction, Outcome
 from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.simulation import Simulation
 from holokube.karpenter.scheduling.standing_ground import StandingGround
 from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.kube.requirements import HOSTNAME_LABEL
 from holokube.kube.types import JsonObject
 from tests.karpenter.disruption.clusters import NOW_S, Cluster, Shape, build
 from tests.karpenter.disruption.objects import pdb
@@ -43,6 +47,29 @@ def cluster_of(rng: Rng) -> Cluster:
         for number, node in enumerate(made.nodes)
     )
     return Cluster(pools, made.types, nodes)
+
+
+def spread(rng: Rng, cluster: Cluster) -> Cluster:
+    """The same cluster with pods that are spread over zones or nodes, strictly or if it can be had."""
+    apps = sorted({pod["metadata"]["labels"]["app"] for node in cluster.nodes for pod in node.pods})
+    of_app = {
+        app: {
+            "maxSkew": 1 + rng.randrange(3),
+            "topologyKey": rng.choice(("topology.kubernetes.io/zone", "topology.kubernetes.io/zone", HOSTNAME_LABEL)),
+            "whenUnsatisfiable": rng.choice(("ScheduleAnyway", "DoNotSchedule")),
+            "labelSelector": {"matchLabels": {"app": app}},
+            "nodeTaintsPolicy": rng.choice(("Honor", "Ignore")),
+        }
+        for app in apps
+        if rng.random() < 0.7
+    }
+
+    def bound(pod: JsonObject) -> JsonObject:
+        found = of_app.get(pod["metadata"]["labels"]["app"])
+        return pod if found is None else {**pod, "spec": {**pod["spec"], "topologySpreadConstraints": [found]}}
+
+    nodes = tuple(replace(node, pods=tuple(map(bound, node.pods))) for node in cluster.nodes)
+    return Cluster(cluster.pools, cluster.types, nodes)
 
 
 def waiting_pods(rng: Rng, cluster: Cluster) -> list[JsonObject]:
@@ -149,7 +176,18 @@ def outcomes(view: DisruptionView) -> list[Outcome]:
 @given(seed=st.integers(0, 10**9))
 def test_kept_or_not_the_same_is_decided_and_told(seed: int) -> None:
     rng = Rng(f"kept {seed}")
-    cluster, kept = cluster_of(rng), Memories(-math.inf)
+    decides_and_tells_alike(rng, cluster_of(rng))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_kept_or_not_the_same_is_decided_and_told_of_pods_that_are_spread(seed: int) -> None:
+    rng = Rng(f"spread {seed}")
+    decides_and_tells_alike(rng, spread(rng, cluster_of(rng)))
+
+
+def decides_and_tells_alike(rng: Rng, cluster: Cluster) -> None:
+    kept = Memories(-math.inf)
     for _ in range(3):
         waiting, queued = waiting_pods(rng, cluster), some_ids(rng, cluster.nodes)
         pdbs = some_pdbs(rng, cluster.nodes)
@@ -166,7 +204,18 @@ def test_kept_or_not_the_same_is_decided_and_told(seed: int) -> None:
 @given(seed=st.integers(0, 10**9))
 def test_where_nobody_has_to_be_told_the_same_is_decided(seed: int) -> None:
     rng = Rng(f"kept {seed}")
-    cluster, kept = cluster_of(rng), Memories(math.inf)
+    decides_alike(rng, cluster_of(rng))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_where_nobody_has_to_be_told_the_same_is_decided_of_pods_that_are_spread(seed: int) -> None:
+    rng = Rng(f"spread {seed}")
+    decides_alike(rng, spread(rng, cluster_of(rng)))
+
+
+def decides_alike(rng: Rng, cluster: Cluster) -> None:
+    kept = Memories(math.inf)
     for _ in range(3):
         waiting, queued = waiting_pods(rng, cluster), some_ids(rng, cluster.nodes)
         expected = outcomes(view_of(cluster, waiting, [], queued, None))
@@ -195,11 +244,34 @@ def test_the_book_knows_what_looking_at_every_node_finds(seed: int) -> None:
         for method in METHODS:
             assert [c.name for c in view.candidates(method)] == [c.name for c in anew.candidates(method)]
             assert [c.rank for c in view.ranked(method)] == [c.rank for c in anew.ranked(method)]
+            assert [c.name for c in view.affordable(method)] == [c.name for c in anew.affordable(method)]
+            some = {node.name for node in cluster.nodes if rng.random() < 0.5}
+            assert [c.name for c in view.named(method, some)] == [c.name for c in anew.named(method, some)]
             assert view.count(method) == anew.count(method)
             assert [(c.name, w) for c, w in view.ruled_out(method)] == [(c.name, w) for c, w in anew.ruled_out(method)]
             assert view.budget_left(method.reason) == anew.budget_left(method.reason)
         assert kept.book.counts() == count_nodes(cluster.nodes)
         cluster = later(rng, cluster)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9), is_spread=st.booleans())
+def test_what_counting_calls_hopeless_a_simulation_refuses(seed: int, is_spread: bool) -> None:
+    rng = Rng(f"hopeless {seed}")
+    cluster, kept = cluster_of(rng), Memories(math.inf)
+    if is_spread:
+        cluster = spread(rng, cluster)
+    waiting = waiting_pods(rng, cluster)
+    view = view_of(cluster, waiting, [], frozenset(), kept)
+    anew = view_of(cluster, waiting, [], frozenset(), None)
+    candidates = view.ranked(MultiNodeConsolidation())
+    outlook = view.outlook
+    assert outlook is not None
+    for candidate in candidates:
+        if outlook.is_hopeless(kept.prospects.of(candidate).standing):
+            assert isinstance(consolidate(anew, [candidate]), Obstruction)
+    for count in range(outlook.most_together(candidates) + 1, len(candidates) + 1):
+        assert isinstance(consolidate(anew, candidates[:count]), Obstruction)
 
 
 class Refusing:
@@ -219,6 +291,53 @@ def test_full_nodes_that_are_all_alike_are_not_simulated() -> None:
     for outcome in outcomes(view):
         assert outcome.command is None
     assert len(outcomes(view)[-1].notices) == len(nodes)
+
+
+class WithRoomAt:
+    """Counts as another does, but one row has room, so that it matters whether it goes."""
+
+    def __init__(self, headroom: Headroom, roomy: int) -> None:
+        self._headroom, self._roomy = headroom, roomy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._headroom, name)
+
+    def are_full(self, rows: Sequence[int], _need: Need) -> bool:
+        return self._roomy not in rows
+
+    def foresee(self, _need: Need, _pods: Sequence[JsonObject], rows: Sequence[int]) -> Foresight:
+        return Foresight(3 if self._roomy in rows else 2)
+
+
+def test_what_holds_for_full_nodes_of_a_class_is_not_said_of_one_that_has_room() -> None:
+    made = build("alike", Shape(nodes=30, types=3, node_cpu=(1, 1), fill=1.0, pod_cpu_milli=(300, 300)))
+    nodes = tuple(replace(node, serial=number) for number, node in enumerate(made.nodes))
+    kept = Memories(-math.inf)
+    view = view_of(Cluster(made.pools, made.types, nodes), [], [], frozenset(), kept)
+    simulation = view.simulator
+    assert isinstance(simulation, Simulation)
+    assert simulation.headroom is not None
+    assert view.outlook is not None
+    alike: dict[Standing, list[Candidate]] = {}
+    for candidate in view.candidates(MultiNodeConsolidation()):
+        alike.setdefault(kept.prospects.of(candidate).standing, []).append(candidate)
+    first, roomy, last = max(alike.values(), key=len)[:3]
+    row = simulation.headroom.row(roomy.node)
+    assert row is not None
+    headroom = cast("Headroom", WithRoomAt(simulation.headroom, row))
+    outlook = Outlook(kept.prospects, headroom, simulation.ground.forms)
+    assert [outlook.against(one) for one in (first, roomy, last)] == [several(2), several(3), several(2)]
+
+
+def test_full_nodes_with_pods_that_are_spread_are_not_simulated_once_it_is_told_why_they_stay() -> None:
+    made = build("full", Shape(nodes=40, types=3, node_cpu=(1, 1), fill=1.0, pod_cpu_milli=(300, 300)))
+    cheapest = [one for one in made.nodes if one.labels["topology.kubernetes.io/zone"] == "zone-a"]
+    nodes = tuple(replace(node, serial=number) for number, node in enumerate(cheapest) if len(node.pods) == 3)
+    full = spread(Rng("full"), Cluster(made.pools, made.types[:1], nodes))
+    assert any(pod["spec"].get("topologySpreadConstraints") for node in full.nodes for pod in node.pods)
+    view = replace(view_of(full, [], [], frozenset(), Memories(math.inf)), simulator=Refusing())
+    for outcome in outcomes(view):
+        assert outcome.command is None
 
 
 def some_ids(rng: Rng, nodes: Sequence[StateNode]) -> frozenset[str]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.client.resources import NODES
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.api.resources import NODE_CLAIMS
+from holokube.karpenter.lifecycle.consistency import SCAN_EVERY_S
 from holokube.karpenter.lifecycle.consolidatable import consolidatable
-from holokube.karpenter.lifecycle.disruption_conditions import Settled
+from holokube.karpenter.lifecycle.disruption_conditions import DisruptionConditions, Settled
 from holokube.karpenter.lifecycle.drift import LOOK_AGAIN_S, Comparison, is_still_offered, why_drifted
 from holokube.karpenter.state.pool_usage import PoolUsage
+from holokube.kube.conditions import get_condition
 from holokube.kube.types import JsonObject
-from tests.karpenter.lab import small_catalog
+from holokube.testing import Cluster
+from tests.karpenter.lab import lab, node_pool, small_catalog, workload
 from tests.karpenter.objects import NOW_S, at, claim, condition, pool
 
 times = st.one_of(st.none(), st.integers(-60, 60))
@@ -78,6 +83,120 @@ def test_pods_that_keep_coming_do_not_call_for_a_look() -> None:
     assert settled.wait_s(NodeClaim.of(later), NOW_S + 21) == 29.0
     assert settled.wait_s(NodeClaim.of(stored), NOW_S + 31) is None
     assert settled.wait_s(NodeClaim.of(stored), NOW_S + 3600) is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(claims(), pools, st.integers(0, 400))
+def test_a_look_at_what_a_look_has_made_makes_the_same_of_it(
+    stored: JsonObject, of_pool: NodePool, after_s: int
+) -> None:
+    made, wait_s, quiet = look(stored, of_pool, NOW_S)
+    again, again_s, _ = look(made, of_pool, NOW_S)
+    assert again is made
+    assert again_s == wait_s
+    settled = Settled(NodeClaim.of(made), of_pool, quiet, NOW_S + 3600)
+    waits_s = settled.wait_s(NodeClaim.of(made), NOW_S + after_s)
+    if waits_s is not None:
+        assert look(made, of_pool, NOW_S + after_s)[:2] == (made, waits_s)
+
+
+def test_a_claim_whose_type_goes_and_comes_back_drifts_for_as_long_as_it_is_gone() -> None:
+    catalog = small_catalog()
+    offered = [catalog.types]
+
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"budgets": [{"nodes": "0"}]}), workload("web", 1)) as here:
+            await here.until_nodes(1)
+            part = here.running.parts["nodeclaim.disruption"]
+            assert isinstance(part, DisruptionConditions)
+            provider = part._provider
+            cast("Any", provider).instance_types = lambda _pool: offered[0]
+            name = (await here.claims())[0]["metadata"]["name"]
+
+            async def drifted() -> str | None:
+                found = get_condition(await here.claim(name), "Drifted")
+                return found["reason"] if found is not None else None
+
+            seen = []
+            for types, hours in ((catalog.types, 3), ((), 1), (catalog.types, 1), ((), 1)):
+                offered[0] = types
+                await cluster.clock.sleep(hours * 3600.0)
+                seen.append(await drifted())
+            assert seen == [None, "InstanceTypeNotFound", None, "InstanceTypeNotFound"]
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+def test_a_cloud_whose_machines_may_drift_is_asked_every_five_minutes() -> None:
+    reason = [""]
+
+    async def scenario(cluster: Cluster) -> None:
+        pool_object = node_pool(disruption={"budgets": [{"nodes": "0"}]})
+        async with lab(cluster, pool_object, workload("web", 1)) as here:
+            part = here.running.parts["nodeclaim.disruption"]
+            assert isinstance(part, DisruptionConditions)
+            cloud = cast("Any", part._provider)
+            cloud.drifts, cloud.why_drifted = True, lambda _claim: reason[0]
+            await here.until_nodes(1)
+            name = (await here.claims())[0]["metadata"]["name"]
+            for expected in ("", "ImageDrifted", ""):
+                reason[0] = expected
+                await cluster.clock.sleep(LOOK_AGAIN_S + 1)
+                assert (get_condition(await here.claim(name), "Drifted") or {}).get("reason", "") == expected
+                await cluster.clock.sleep(7200)
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+def test_a_node_that_shrinks_after_hours_in_order_is_told_of_at_the_next_scan_and_so_is_its_recovery() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"budgets": [{"nodes": "0"}]}), workload("web", 1)) as here:
+            await here.until_nodes(1)
+            node = (await here.nodes())[0]["metadata"]["name"]
+            name = (await here.claims())[0]["metadata"]["name"]
+            seen = []
+            for cpu in ("2", "1", "2", "1"):
+                await here.client.patch(NODES, node, {"status": {"capacity": {"cpu": cpu}}}, subresource="status")
+                await cluster.clock.sleep(SCAN_EVERY_S + 1)
+                seen.append((get_condition(await here.claim(name), "ConsistentStateFound") or {})["status"])
+                await cluster.clock.sleep(3 * SCAN_EVERY_S)
+            assert seen == ["True", "False", "True", "False"]
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+def test_a_pool_that_told_the_truth_for_long_tells_of_nodes_that_come_and_go() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"consolidateAfter": "0s"}), workload("web", 1)) as here:
+            seen = []
+            for replicas in (1, 30, 60, 1):
+                await here.scale("web", replicas)
+                await cluster.clock.sleep(900)
+                seen.append(((await here.pool())["status"]["nodes"], len(await here.nodes())))
+            assert [told for told, _ in seen] == [there for _, there in seen]
+            assert seen[0] == seen[3]
+            assert seen[0] < seen[1] < seen[2]
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+def test_a_claim_at_rest_gets_back_what_is_taken_from_it() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"budgets": [{"nodes": "0"}]}), workload("web", 1)) as here:
+            await here.until_nodes(1)
+            await cluster.clock.sleep(3600)
+            (before,) = await here.claims()
+            await here.client.patch(NODE_CLAIMS, before["metadata"]["name"], {"metadata": {"finalizers": None}})
+            await cluster.clock.sleep(5)
+            (after,) = await here.claims()
+            assert after["metadata"]["finalizers"] == before["metadata"]["finalizers"]
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
 
 
 def test_a_comparison_with_the_pool_holds_until_one_of_them_is_another() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holokube.karpenter.scheduling.pod_forms import FormBook
 from holokube.karpenter.scheduling.problem import NO_STORAGE
@@ -68,3 +72,57 @@ def test_requests_of_running_pods_are_what_the_long_way_gives() -> None:
         running("7", actual="1000m"),
     ):  # fmt: skip
         assert requests_of(pod) == {**pod_requests(pod, use_status=True), "pods": 1000}
+
+
+_SELECTORS = (None, {"disk": "fast"})
+_SPREAD = [{
+    "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "a"}},
+}]  # fmt: skip
+_CONTAINERS = (
+    [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+    [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+    [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "ports": [{"hostPort": 80}]}],
+)
+_STATUSES: tuple[JsonObject, ...] = (
+    {},
+    {"containerStatuses": [{"name": "c", "ready": True}]},
+    {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]},
+    {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}], "resources": {"cpu": "3"}},
+    {
+        "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+    },
+)
+
+
+@given(drawn=st.lists(st.tuples(*(st.integers(0, 59) for _ in range(6))), min_size=2, max_size=12))
+def test_pods_that_share_their_parts_have_the_forms_of_pods_that_share_nothing(drawn: list[tuple[int, ...]]) -> None:
+    pods: list[JsonObject] = []
+    for number, (labels, containers, status, selector, spread, overhead) in enumerate(drawn):
+        spec: JsonObject = {"containers": _CONTAINERS[containers % 3], "nodeSelector": _SELECTORS[selector % 2]}
+        if spread % 3 == 0:
+            spec["topologySpreadConstraints"] = _SPREAD
+        if overhead % 5 == 0:
+            spec["overhead"] = {"cpu": "1"}
+        metadata = {"name": str(number), "uid": str(number), "labels": {"app": "ab"[labels % 2], "n": str(number)}}
+        pods.append({"metadata": metadata, "spec": spec, "status": _STATUSES[status % 5]})
+    alone = [deepcopy(pod) for pod in pods]
+    shared, own = book(*pods), book(*alone)
+    found, expected = [shared.form_like(pod) for pod in pods], [own.form_like(pod) for pod in alone]
+    for one, other in zip(found, expected, strict=True):
+        assert one.requests == other.requests
+        assert [found.index(one), one.number] == [expected.index(other), other.number]
+
+
+def test_a_pod_that_can_go_anywhere_has_the_size_of_its_loosest_form() -> None:
+    wished = [{**_SPREAD[0], "whenUnsatisfiable": "ScheduleAnyway"}]
+    one, two, picky = running("1"), running("2"), running("3")
+    one["spec"]["topologySpreadConstraints"] = wished
+    picky["spec"]["nodeSelector"] = {"disk": "fast"}
+    forms = book(one, two, picky)
+    size = forms.form_of(one).size
+    assert size is not None
+    assert size is forms.form_of(two).size
+    assert not size.specs
+    assert forms.form_of(picky).size is None

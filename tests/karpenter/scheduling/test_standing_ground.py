@@ -6,9 +6,12 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.karpenter.scheduling import standing_ground
+from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.results import Results
 from holokube.karpenter.scheduling.simulation import Simulation
@@ -32,8 +35,8 @@ def told(results: Results) -> tuple[Any, ...]:
 
 
 def made_plain(pod: JsonObject) -> JsonObject:
-    """The pod without what ties it to other pods or to volumes."""
-    spec = {key: value for key, value in pod["spec"].items() if key not in ("topologySpreadConstraints", "volumes")}
+    """The pod without what keeps it near to other pods or apart from them, and without volumes; it may be spread."""
+    spec = {key: value for key, value in pod["spec"].items() if key != "volumes"}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity")
     spec.pop("affinity", None)
     if affinity:
@@ -44,6 +47,18 @@ def made_plain(pod: JsonObject) -> JsonObject:
 def plain(given: Problem) -> Problem:
     nodes = [replace(node, pods=tuple(map(made_plain, node.pods))) for node in given.state_nodes]
     return replace(given, pods=list(map(made_plain, given.pods)), state_nodes=nodes, volume_limits={})
+
+
+def counted(ground: Groundwork, problem: Problem) -> list[tuple[Any, ...]]:
+    """Where the pods are that others go by, as each pod that waits sees it."""
+    found = []
+    for pod in problem.pods:
+        form = ground.form_of(pod)
+        for spec in form.specs if not isinstance(form, str) else ():
+            base = ground.census.base(spec, inverse=False)
+            counts = {domain: pods for domain, pods in base.counts.items() if pods}
+            found.append((pod["metadata"]["name"], spec.key, counts, base.known, dict(base.nodes)))
+    return found
 
 
 def later(rng: Random, before: Problem) -> Problem:
@@ -79,10 +94,15 @@ def test_solving_on_standing_ground_gives_what_solving_anew_gives(seed: int) -> 
     problem = plain(random_problems.problem(rng))
     standing = StandingGround()
     for _ in range(4):
-        assert standing.ground(problem) is not None
+        ground = standing.ground(problem)
+        assert ground is not None
+        assert counted(ground, problem) == counted(Groundwork(problem), problem)
         carried = Solver(replace(problem, standing=standing)).solve()
         assert told(carried) == told(Solver(problem).solve())
         problem = later(rng, problem)
+        if rng.random() < 0.5:
+            leaving = [pod for node in problem.leaving_nodes for pod in node.pods if pod not in problem.pods]
+            problem = replace(problem, pods=[*problem.pods, *leaving])
 
 
 @settings(max_examples=40, deadline=None)
@@ -99,10 +119,41 @@ def test_simulating_on_standing_ground_gives_what_simulating_anew_gives(seed: in
         problem = later(rng, problem)
 
 
+@pytest.mark.parametrize("has_selector", [True, False])
+def test_ground_stands_while_pods_are_spread_and_counts_them_where_they_are(has_selector: bool) -> None:
+    strict = [builders.spread("topology.kubernetes.io/zone", "web")]
+    if not has_selector:
+        # Then no label matters, but every pod that is there counts.
+        del strict[0]["labelSelector"]
+    web = [builders.pod(f"web-{number}", app="web", topologySpreadConstraints=strict) for number in range(6)]
+    nodes = [builders.state_node(f"n{number}", zone=f"zone-{'abc'[number]}") for number in range(3)]
+    standing = StandingGround()
+    for bound in ((), web[:1], web[:3], web[1:3], ()):
+        problem = replace(builders.problem(web[3:]), state_nodes=[nodes[0].with_pods(tuple(bound)), *nodes[1:]])
+        assert standing.ground(problem) is not None
+        carried = Solver(replace(problem, standing=standing)).solve()
+        assert told(carried) == told(Solver(problem).solve())
+
+
+def test_forms_that_pile_up_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing_ground, "_FORMS_KEPT", 3)
+    standing = StandingGround()
+    for number in range(6):
+        app = f"web-{number}"
+        spread = builders.spread("topology.kubernetes.io/zone", app)
+        web = builders.pod(app, app=app, topologySpreadConstraints=[spread])
+        problem = replace(builders.problem([web]), state_nodes=[builders.state_node("n")])
+        carried = Solver(replace(problem, standing=standing)).solve()
+        assert told(carried) == told(Solver(problem).solve())
+        found = standing.ground(problem)
+        assert found is not None
+        assert len(found.forms.forms) <= 4
+
+
 def test_ground_does_not_stand_while_a_pod_cares_about_others() -> None:
     apart = builders.pod("apart", affinity=builders.required_pods("podAntiAffinity", "kubernetes.io/hostname", "web"))
-    spread = builders.pod("spread", topologySpreadConstraints=[builders.spread("topology.kubernetes.io/zone", "web")])
-    lone, bound = builders.problem([builders.pod("lone")]), builders.state_node("n", bound=(spread,))
+    near = builders.pod("near", affinity=builders.required_pods("podAffinity", "topology.kubernetes.io/zone", "web"))
+    lone, bound = builders.problem([builders.pod("lone")]), builders.state_node("n", bound=(near,))
     standing = StandingGround()
     assert standing.ground(lone) is not None
     assert standing.ground(builders.problem([apart])) is None

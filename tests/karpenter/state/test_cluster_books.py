@@ -36,9 +36,11 @@ def some_node(rng: Random, number: int) -> JsonObject:
 
 
 def some_claim(rng: Random, number: int) -> JsonObject:
-    size = {"cpu": "2", "pods": "10"}
+    size = {"cpu": rng.choice(("2", "2", "4")), "pods": "10"}
     status = {"providerID": f"kwok://{number}", "capacity": size, "allocatable": size}
     conditions = [condition(kind) for kind in ("DisruptionReason", "InstanceTerminating") if rng.random() < 0.15]
+    if rng.random() < 0.5:
+        conditions.insert(0, condition("Consolidatable"))
     labels = {"karpenter.sh/nodepool": rng.choice(("a", "b"))}
     return claim(f"c{number}", *conditions, status=status, labels=labels, deleted_s=0 if rng.random() < 0.1 else None)
 

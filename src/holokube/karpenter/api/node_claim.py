@@ -56,7 +56,10 @@ def seconds_of(time: str | None) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class NodeClaim:
-    """A frozen view over the JSON object; parts that cost something are read when asked for."""
+    """A frozen view over the JSON object; parts that cost something are read when asked for, and kept.
+
+    Most views are made for one question: what is as quickly read as remembered is not kept.
+    """
 
     object: JsonObject = field(repr=False)
     name: str
@@ -117,7 +120,7 @@ class NodeClaim:
         """spot, on-demand or reserved."""
         return self.labels.get(CAPACITY_TYPE_LABEL, "")
 
-    @cached_property
+    @property
     def node_class_ref(self) -> NodeClassRef:
         """The node class."""
         return NodeClassRef.from_json(self.spec.get("nodeClassRef"))
@@ -172,12 +175,12 @@ class NodeClaim:
         """The Node; empty before registration."""
         return self.status.get("nodeName") or ""
 
-    @cached_property
+    @property
     def created_s(self) -> float:
         """When the object was created, in seconds since 1970; 0 if it was not yet."""
         return seconds_of(self._metadata.get("creationTimestamp")) or 0.0
 
-    @cached_property
+    @property
     def deleted_s(self) -> float | None:
         """When its deletion was asked for."""
         return seconds_of(self._metadata.get("deletionTimestamp"))
@@ -187,7 +190,7 @@ class NodeClaim:
         """Whether its deletion was asked for."""
         return bool(self._metadata.get("deletionTimestamp"))
 
-    @cached_property
+    @property
     def last_pod_event_s(self) -> float | None:
         """When a pod last came to the node or left it."""
         return seconds_of(self.status.get("lastPodEventTime"))

@@ -56,7 +56,7 @@ def counted_for(node: StateNode) -> tuple[str, bool] | None:
     claim = node.node_claim
     if claim is None or node.node is None or not (node.is_initialized or node.is_rebooting):
         return None
-    if conditions.is_true(claim, INSTANCE_TERMINATING):
+    if INSTANCE_TERMINATING in node.claim_states:
         return None
     is_disrupting = node.is_marked_for_deletion or node.is_rebooting or not conditions.is_true(node.node, READY)
     return node.labels.get(NODEPOOL_LABEL, ""), is_disrupting

@@ -8,8 +8,9 @@ protected for a while. The first two are looked at when the book is read; nodes 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Final
 
@@ -45,7 +46,8 @@ class _Record:
 
     __slots__ = ("_candidate", "_passed_over", "_rules", "counted", "first", "is_timed", "node")
 
-    def __init__(self, node: StateNode, rules: CandidateRules) -> None:
+    def __init__(self, node: StateNode, rules: CandidateRules, before: _Record | None = None) -> None:
+        """``before`` is what was known of the same instance under the same rules, before something changed."""
         self.node = node
         self._rules = rules
         self.first: Obstruction | None = None
@@ -55,10 +57,15 @@ class _Record:
                 self.first = one
                 break
         self.is_timed = any(guard != "true" for guard in node.guards) if node.guards else False
-        self.counted = counted_for(node)
-        """The pool that it counts for in budgets, and whether as one that is being disrupted."""
         self._candidate: Candidate | None = None
-        self._passed_over: tuple[object, bool] | None = None
+        self.counted: tuple[str, bool] | None
+        """The pool that it counts for in budgets, and whether as one that is being disrupted."""
+        self._passed_over: dict[object, bool]
+        """By rule: whether methods that go by it have nothing to do with the node."""
+        if before is not None and _differ_in_pods_alone(before.node, node):
+            self.counted, self._passed_over = before.counted, before._passed_over  # noqa: SLF001 - of the same class
+        else:
+            self.counted, self._passed_over = counted_for(node), {}
 
     def obstruction(self, disruption_class: DisruptionClass) -> Obstruction | None:
         """The first reason against it that holds for a class of disruption, nominations aside."""
@@ -79,13 +86,19 @@ class _Record:
     def is_passed_over(self, method: Picky) -> bool:
         """Whether a method has nothing to do with it, whatever its pods are."""
         rule = method.passes_over
-        if self._passed_over is None or self._passed_over[0] is not rule:
-            # Methods that go by the same rule are spared the question.
+        found = self._passed_over.get(rule)
+        if found is None:
             labels = self.node.labels
             pool = self._rules.pools[labels[NODEPOOL_LABEL]]
             known = self._rules.types_of_pool[pool.name]
-            self._passed_over = rule, labels.get(INSTANCE_TYPE_LABEL, "") in known and rule(self.node, pool)
-        return self._passed_over[1]
+            found = labels.get(INSTANCE_TYPE_LABEL, "") in known and rule(self.node, pool)
+            self._passed_over[rule] = found
+        return found
+
+
+def _differ_in_pods_alone(one: StateNode, other: StateNode) -> bool:
+    """Whether two states of a node are made of the same objects, pods aside."""
+    return one.node is other.node and one.node_claim is other.node_claim and one.is_marked == other.is_marked
 
 
 class _Chosen:
@@ -193,11 +206,14 @@ class CandidateBook:
         records = self._records
         changed, gone = differences(nodes, self._nodes, records)
         self._nodes = nodes
+        before = {node.provider_id: records[node] for node in gone}
         self._drop(gone)
         again = list(self._timed)
         self._drop(again)
-        for node in (*again, *changed):
+        for node in again:
             self._put(node)
+        for node in changed:
+            self._put(node, before.get(node.provider_id))
         self._excluded = {}
         for node in [one for one in self._nominated if not one.is_nominated(rules.now_s)]:
             del self._nominated[node]
@@ -210,9 +226,9 @@ class CandidateBook:
             if found is not None:
                 self._excluded[found] = Obstruction(Blocker.QUEUED, "Candidate is already being disrupted")
 
-    def _put(self, node: StateNode) -> None:
+    def _put(self, node: StateNode, before: _Record | None = None) -> None:
         assert self._rules is not None
-        record = self._records[node] = _Record(node, self._rules)
+        record = self._records[node] = _Record(node, self._rules, before)
         if record.first is not None:
             self._blocked[node] = record
         if record.is_timed:
@@ -271,6 +287,17 @@ class CandidateBook:
         """The same one by one, for who does not need them all."""
         excluded = self._excluded
         return (one for _, one in self._of(method).ranked if one.node not in excluded)
+
+    def first(self, method: Method, count: int) -> list[Candidate]:
+        """So many of them, best first."""
+        if not self._excluded:
+            return [one for _, one in self._of(method).ranked[:count]]
+        return list(islice(self.in_rank_order(method), count))
+
+    def named(self, method: Method, names: Collection[str]) -> list[Candidate]:
+        """Those of these names, in the order of nodes."""
+        found = [one for node, one in self._of(method).taken.items() if node.name in names]
+        return sorted((one for one in found if one.node not in self._excluded), key=_node_serial)
 
     def pools(self, method: Method) -> set[str]:
         """Their pools."""

@@ -20,7 +20,6 @@ from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.scheduling.min_values import needed_types, unmet_min_values
 from holokube.karpenter.scheduling.results import PlannedClaim, Results
 from holokube.karpenter.scheduling.state_node import StateNode
-from holokube.kube import conditions
 from holokube.kube.requirements import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL, Requirement, Requirements
 from holokube.pricing.instance_types import ON_DEMAND, SPOT, InstanceType
 
@@ -59,8 +58,7 @@ def disabled(candidate: Candidate) -> Obstruction:
 
 def not_consolidatable(candidate: Candidate) -> Obstruction | None:
     """Pods came or went too recently."""
-    claim = candidate.node.node_claim
-    if claim is not None and conditions.is_true(claim, CONSOLIDATABLE):
+    if CONSOLIDATABLE in candidate.node.claim_states:
         return None
     after_s = candidate.pool.consolidate_after_s or 0
     return Obstruction(
@@ -73,10 +71,10 @@ def is_too_early(node: StateNode, pool: NodePool) -> bool:
     """Whether a node of a pool that consolidates is left alone for now, as nodes are most of the time."""
     if pool.is_static or pool.consolidate_after_s is None or pool.consolidation_policy == WHEN_EMPTY:
         return False
-    labels, claim = node.labels, node.node_claim
+    labels = node.labels
     if CAPACITY_TYPE_LABEL not in labels or ZONE_LABEL not in labels:
         return False
-    return claim is None or not conditions.is_true(claim, CONSOLIDATABLE)
+    return CONSOLIDATABLE not in node.claim_states
 
 
 def eligibility_notices(view: DisruptionView, method: Method) -> tuple[Notice, ...]:

@@ -44,14 +44,13 @@ class Drift:
             return Obstruction(
                 Blocker.STATIC_POOL, f'NodePool "{candidate.pool.name}" has a fixed number of nodes'
             )
-        claim = candidate.node.node_claim
-        if claim is None or not conditions.is_true(claim, DRIFTED):
+        if DRIFTED not in candidate.node.claim_states:
             return Obstruction(Blocker.NOT_DRIFTED, "Node is what its NodePool asks for")
         return None
 
     def passes_over(self, node: StateNode, pool: NodePool) -> bool:  # noqa: ARG002 - whatever its pool is
         """Nodes that have not drifted."""
-        return node.node_claim is None or not conditions.is_true(node.node_claim, DRIFTED)
+        return DRIFTED not in node.claim_states
 
     def compute(self, view: DisruptionView, memory: Memory) -> Outcome:
         """The first drifted node whose pods all find a place, on nodes that exist or on any number of new ones."""

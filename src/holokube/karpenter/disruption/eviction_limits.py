@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import is_
+from typing import Final
 
 from holokube.karpenter.disruption import pods
 from holokube.kube.conditions import is_false
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
+
+_REMEMBERED: Final = 10_000
+"""Labels of pods for which the budgets that match are kept."""
 
 
 class Obstacle(Enum):
@@ -34,9 +39,10 @@ class _Budget:
 class EvictionLimits:
     """The budgets of a cluster; remembers which ones match pods with the same labels."""
 
-    __slots__ = ("_budgets", "_matching", "essence")
+    __slots__ = ("_budgets", "_matching", "_pdbs", "essence")
 
     def __init__(self, pdbs: Iterable[JsonObject] = ()) -> None:
+        self._pdbs = pdbs = tuple(pdbs)
         self._budgets: dict[str, list[_Budget]] = {}
         self.essence: list[tuple[str, JsonObject | None, bool]] = []
         """All that the answers go by; limits with the same essence give the same answers."""
@@ -45,6 +51,11 @@ class EvictionLimits:
             self._budgets.setdefault(budget.namespace, []).append(budget)
             self.essence.append((budget.key, pdb.get("spec"), budget.allowed == 0))
         self._matching: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[_Budget, ...]] = {}
+
+    def at(self, pdbs: Sequence[JsonObject]) -> EvictionLimits:
+        """The limits of these budgets: the same if they are the very same objects, which never change."""
+        same = len(pdbs) == len(self._pdbs) and all(map(is_, pdbs, self._pdbs))
+        return self if same else EvictionLimits(pdbs)
 
     def obstacles(self, pod: JsonObject, now_s: float, obstacle: Obstacle) -> tuple[str, ...]:
         """The budgets (``namespace/name``) that keep the pod from being evicted.
@@ -89,6 +100,8 @@ class EvictionLimits:
         key = namespace, tuple(labels.items())
         found = self._matching.get(key)
         if found is None:
+            if len(self._matching) >= _REMEMBERED:
+                self._matching.clear()
             found = self._matching[key] = tuple(budget for budget in budgets if budget.selector.matches(labels))
         return found
 

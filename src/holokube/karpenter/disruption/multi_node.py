@@ -80,9 +80,11 @@ class MultiNodeConsolidation:
         low, high = 1, CANDIDATES_MAX if len(candidates) > CANDIDATES_MAX else len(candidates) - 1
         best: Command | None = None
         started_s = view.elapsed_s()
+        # Where more cannot go for certain nothing is tried, and the search goes on as if it had been.
+        most = len(candidates) if view.outlook is None else view.outlook.most_together(candidates[: high + 1])
         while low <= high:
             middle = (low + high) // 2
-            command = self._try(view, candidates[: middle + 1])
+            command = self._try(view, candidates[: middle + 1]) if middle < most else None
             if view.elapsed_s() - started_s > TIMEOUT_S:
                 # What took too long does not count; what was found before does.
                 return _Found(best, timed_out=True)

@@ -8,6 +8,7 @@ again why it stays.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -17,8 +18,9 @@ from holokube.karpenter.disruption.balanced import total_price
 from holokube.karpenter.disruption.candidate_book import Roster
 from holokube.karpenter.disruption.simulating import describe
 from holokube.karpenter.disruption.types import Blocker, Candidate, Obstruction
-from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Kind, Need, need_of
-from holokube.karpenter.scheduling.pod_forms import FormBook
+from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Kind, Need, need_of, sizes_of
+from holokube.karpenter.scheduling.pod_facts import PodFacts
+from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 from holokube.karpenter.scheduling.problem import pod_key
 from holokube.karpenter.scheduling.results import PodError
 from holokube.karpenter.scheduling.simulation import why_not_counted
@@ -42,18 +44,22 @@ def several(count: int) -> Obstruction:
     return Obstruction(Blocker.SEVERAL_REPLACEMENTS, f"Can't remove without creating {count} candidates")
 
 
+_NOT_CHEAPER: Final = Obstruction(Blocker.NOT_CHEAPER, "Can't replace with a cheaper node")
+
+
 def not_cheaper() -> Obstruction:
     """Nothing is gained."""
-    return Obstruction(Blocker.NOT_CHEAPER, "Can't replace with a cheaper node")
+    return _NOT_CHEAPER
 
 
 class Standing:
     """What candidates of a class have in common, and what the last outlook made of it."""
 
-    __slots__ = ("by_quiet", "is_hopeless", "judge", "members", "need", "price")
+    __slots__ = ("by_quiet", "is_hopeless", "judge", "members", "need", "price", "sizes")
 
     def __init__(self, need: Need, price: float) -> None:
         self.need = need
+        self.sizes = sizes_of(need)
         self.price = price
         self.judge: object = None
         """Who has found out last whether it is hopeless."""
@@ -187,6 +193,8 @@ class Outlook:
         self._foreseen: dict[Need, Foresight | None] = {}
         self._asked: tuple[Candidate, tuple[Blocker | None, Foresight | None]] | None = None
         """The last candidate asked about, and the answer: who asks whether it stays goes on to ask why."""
+        self._blockers: dict[tuple[Standing, bool], tuple[Blocker | None, Foresight | None]] = {}
+        """By class, and whether on spot: the answer for all its members whose nodes have no room."""
         prospects.begin(book)
 
     def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -199,7 +207,7 @@ class Outlook:
 
     def is_hopeless(self, standing: Standing) -> bool:
         """Whether no candidate of a class can go, for certain."""
-        return self._headroom.is_hopeless(standing.need, standing.price)
+        return self._headroom.is_hopeless(standing.need, standing.sizes, standing.price)
 
     def stays_as_told(self, candidate: Candidate) -> bool:
         """Whether a candidate cannot go for certain, and nobody has to be told again."""
@@ -211,10 +219,12 @@ class Outlook:
         if blocker is None or foresight is None:
             return None
         if blocker is Blocker.PODS_DO_NOT_FIT:
-            failed = {
-                pod_key(pod): PodError(pod, why_not_counted(node))
-                for node, pod in self._headroom.stranded(foresight, _kinds_and_pods(candidate, self._book))
-            }
+            failed: dict[str, PodError] = {}
+            why, of_node = "", None
+            for node, pod in self._headroom.stranded(foresight, _kinds_and_pods(candidate, self._book)):
+                if node is not of_node:
+                    why, of_node = why_not_counted(node), node
+                failed[pod_key(pod)] = PodError(pod, why)
             return pods_do_not_fit(failed)
         return several(foresight.new_nodes) if blocker is Blocker.SEVERAL_REPLACEMENTS else not_cheaper()
 
@@ -223,19 +233,42 @@ class Outlook:
         if self._asked is not None and self._asked[0] is candidate:
             return self._asked[1]
         standing = self._prospects.of(candidate).standing
+        key = standing, candidate.capacity_type == SPOT
+        row = self._headroom.row(candidate.node)
+        is_full = row is not None and self._headroom.are_full((row,), standing.need)
+        found = self._blockers.get(key) if is_full else None
+        if found is None:
+            found = self._find_blocker(candidate, standing)
+            if is_full and self._headroom.goes_by_number(standing.need):
+                self._blockers[key] = found
+        self._asked = candidate, found
+        return found
+
+    def _find_blocker(self, candidate: Candidate, standing: Standing) -> tuple[Blocker | None, Foresight | None]:
         foresight = self._foresee((candidate,), standing.need)
-        blocker = None
-        if foresight is not None:
-            if foresight.is_stranded:
-                blocker = Blocker.PODS_DO_NOT_FIT
-            elif candidate.capacity_type == SPOT:
-                pass
-            elif foresight.new_nodes > 1:
-                blocker = Blocker.SEVERAL_REPLACEMENTS
-            elif foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
-                blocker = Blocker.NOT_CHEAPER
-        self._asked = candidate, (blocker, foresight)
-        return blocker, foresight
+        if foresight is None:
+            return None, None
+        if foresight.is_stranded:
+            return Blocker.PODS_DO_NOT_FIT, foresight
+        if candidate.capacity_type == SPOT:
+            return None, foresight
+        if foresight.new_nodes > 1:
+            return Blocker.SEVERAL_REPLACEMENTS, foresight
+        if foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
+            return Blocker.NOT_CHEAPER, foresight
+        return None, foresight
+
+    def most_together(self, candidates: Iterable[Candidate]) -> int:
+        """How many of these can go together at most, from the first on, as far as a sum over all nodes tells."""
+        counts, most_of = dict[PodForm, int](), self._headroom.most
+        number = 0
+        for candidate in candidates:
+            for size, count in self._prospects.of(candidate).standing.sizes:
+                counts[size] = total = counts.get(size, 0) + count
+                if total > most_of(size):
+                    return number
+            number += 1
+        return number
 
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""
@@ -244,7 +277,7 @@ class Outlook:
             for kind, count in self._prospects.of(candidate).standing.need:
                 kinds[kind] = kinds.get(kind, 0) + count
         need = need_of(kinds)
-        if self._headroom.is_hopeless(need, price):
+        if self._headroom.is_hopeless(need, sizes_of(need), price):
             return True
         foresight = self._foresee(candidates, need)
         if foresight is None:
@@ -273,19 +306,18 @@ def _pods(candidates: Iterable[Candidate]) -> list[JsonObject]:
 
 def _need(candidate: Candidate, book: FormBook) -> Need:
     """How many pods of each kind have to move."""
-    kinds: dict[Kind, int] = {}
-    for kind, _ in _kinds_and_pods(candidate, book):
-        kinds[kind] = kinds.get(kind, 0) + 1
-    return need_of(kinds)
+    counts = Counter([(facts.form(book), facts.has_started) for facts in _moving(candidate)])
+    return need_of({Kind(*one): count for one, count in counts.items()})
 
 
 def _kinds_and_pods(candidate: Candidate, book: FormBook) -> list[tuple[Kind, JsonObject]]:
+    return [(Kind(facts.form(book), facts.has_started), facts.pod) for facts in _moving(candidate)]
+
+
+def _moving(candidate: Candidate) -> list[PodFacts]:
     """The pods that have to move. A candidate is not being deleted, so those that have started are moved."""
-    movable = None
-    if len(candidate.movable_pods) < len(candidate.reschedulable_pods):
+    found = [facts for facts in candidate.node.facts if facts.is_reschedulable]
+    if len(candidate.movable_pods) < len(found):
         movable = {id(pod) for pod in candidate.movable_pods}
-    return [
-        (Kind(facts.form(book), facts.has_started), facts.pod)
-        for facts in candidate.node.facts
-        if facts.is_reschedulable and (movable is None or id(facts.pod) in movable)
-    ]
+        return [facts for facts in found if id(facts.pod) in movable]
+    return found

@@ -58,8 +58,7 @@ def validate(command: Command, method: Method, view: DisruptionView) -> Command 
     """
     if not method.is_validated:
         return command
-    names = set(command.names)
-    current = [candidate for candidate in view.candidates(method) if candidate.name in names]
+    current = view.named(method, set(command.names))
     if command.reason is Reason.EMPTY:
         return _validate_empty(command, current, view)
     missing = len(command.candidates) - len(current)

@@ -6,7 +6,7 @@ it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -62,6 +62,8 @@ class DisruptionView:
     types_of_pool: Mapping[str, Sequence[InstanceType]]
     simulator: Simulator
     pdbs: Sequence[JsonObject] = ()
+    limits: EvictionLimits | None = None
+    """What the budgets of pods allow, where somebody has read them already."""
     queued: frozenset[str] = frozenset()
     """Provider ids of the nodes that a command is being carried out for."""
     mark: Mark = Mark(0.0, 0)  # noqa: RUF009 - it is a tuple
@@ -91,7 +93,7 @@ class DisruptionView:
             now_s=self.now_s,
             pools=self.pools,
             types_of_pool=self._types_by_name(),
-            limits=EvictionLimits(self.pdbs),
+            limits=self.limits if self.limits is not None else EvictionLimits(self.pdbs),
             queued=self.queued,
             reads_deletion_cost=not self.options.manages_pod_deletion_cost,
         )
@@ -150,6 +152,12 @@ class DisruptionView:
             return self._read.candidates(method)
         return [one for one, obstruction in self.judged(method) if obstruction is None]
 
+    def named(self, method: Method, names: Collection[str]) -> list[Candidate]:
+        """Those of them with these names."""
+        if self._read is not None:
+            return self._read.named(method, names)
+        return [one for one in self.candidates(method) if one.name in names]
+
     def ranked(self, method: Method) -> list[Candidate]:
         """The same, the most money for the least disruption first."""
         if self._read is not None:
@@ -161,6 +169,8 @@ class DisruptionView:
         left = self.budget_left(method.reason)
         pools = self.pools_of(method)
         in_all = sum(left.get(pool, 0) for pool in pools)
+        if self._read is not None and len(pools) == 1:
+            return self._read.first(method, in_all)
         found: list[Candidate] = []
         for candidate in self._read.in_rank_order(method) if self._read is not None else self.ranked(method):
             if len(found) == in_all:

@@ -177,6 +177,7 @@ class DisruptionLoop:
         pools = self._world.pools()
         types = self._world.types(pools)
         nodes = self._state.all_nodes
+        pdbs = self._world.pdbs()
         scene = cache(lambda: self._world.scene(self._state, self._world.provisioning_options()))
         simulator = cache(lambda: self._simulate(scene()))
         return DisruptionView(
@@ -185,7 +186,8 @@ class DisruptionLoop:
             pools=pools,
             types_of_pool=types,
             simulator=_LateSimulator(simulator),
-            pdbs=self._world.pdbs(),
+            pdbs=pdbs,
+            limits=self._world.limits(pdbs),
             queued=self._queue.provider_ids,
             mark=self._state.consolidation_mark(),
             pool_costs=pool_costs(nodes, types) if any(map(is_balanced, pools.values())) else {},

@@ -44,10 +44,10 @@ class Consistency(ControllerComponent):
         self._claims = informers.get(NODE_CLAIMS)
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._scanned_s: dict[str, float] = {}
-        self._in_order: dict[str, tuple[object, ...]] = {}
-        """Claims that were in order and said so, with all that this went by."""
+        self._in_order: dict[str, _InOrder] = {}
+        """Claims that were in order and said so."""
         self._controller = Controller(
-            clock, self.name, self.reconcile,
+            clock, self.name, self.reconcile, postpone=self._postpone,
             sources=[InformerSource(self._claims, enqueue_self, concerns=self._concerns)],
         )  # fmt: skip
 
@@ -57,6 +57,17 @@ class Consistency(ControllerComponent):
             return True
         scanned_s = self._scanned_s.get(new["metadata"]["name"])
         return scanned_s is None or self._clock.time() - scanned_s >= SCAN_EVERY_S or self._is_due()
+
+    def _postpone(self, name: str) -> float | None:
+        """Scans a claim that was in order: if it is as it was then, there is nothing to be done until its next turn."""
+        stored, known, now_s = self._claims.lister.get(name), self._in_order.get(name), self._clock.time()
+        if stored is None or known is None or self._scanned_s[name] + SCAN_EVERY_S > now_s:
+            return None
+        node = only(self._nodes, stored["status"].get("providerID") or "")
+        if node is None or not known.holds(stored, node):
+            return None
+        self._scanned_s[name] = now_s
+        return SCAN_EVERY_S
 
     async def reconcile(self, name: str) -> Result | None:
         """Scans one claim, if its turn has come."""
@@ -75,8 +86,8 @@ class Consistency(ControllerComponent):
         node = only(self._nodes, claim.provider_id)
         if node is None:
             return Result(requeue_after_s=SCAN_EVERY_S)
-        basis = (*basis_of(stored), claim.status.get("capacity"), (node.get("status") or {}).get("capacity"))
-        if self._in_order.get(name) == basis:
+        known = self._in_order.get(name)
+        if known is not None and known.holds(stored, node):
             return Result(requeue_after_s=SCAN_EVERY_S)
         issues = issues_of(claim, node)
         for issue in issues:
@@ -87,9 +98,27 @@ class Consistency(ControllerComponent):
         else:
             changed = CLAIM_CONDITIONS.with_true(stored, CONSISTENT_STATE_FOUND, now_s)
             if changed is stored:
-                self._in_order[name] = basis
+                self._in_order[name] = _InOrder(stored, node)
         await patch_status(self._client, NODE_CLAIMS, stored, changed)
         return Result(requeue_after_s=SCAN_EVERY_S)
+
+
+class _InOrder:
+    """A claim and its Node that were found to be in order, with all that this went by."""
+
+    __slots__ = ("_basis", "_claim", "_node")
+
+    def __init__(self, claim: JsonObject, node: JsonObject) -> None:
+        self._claim, self._node, self._basis = claim, node, _basis_of(claim, node)
+
+    def holds(self, claim: JsonObject, node: JsonObject) -> bool:
+        """Whether these are in order for the same reasons."""
+        return (claim is self._claim and node is self._node) or self._basis == _basis_of(claim, node)
+
+
+def _basis_of(claim: JsonObject, node: JsonObject) -> tuple[object, ...]:
+    expected, actual = claim.get("status") or {}, node.get("status") or {}
+    return (*basis_of(claim), expected.get("capacity"), actual.get("capacity"))
 
 
 def issues_of(claim: NodeClaim, node: JsonObject) -> list[str]:

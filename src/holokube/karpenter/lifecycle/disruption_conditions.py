@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import math
+from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.client.audience import LABELS
 from holokube.client.client import Client
 from holokube.karpenter.api.labels import DRIFTED, LAUNCHED
-from holokube.karpenter.api.node_claim import NodeClaim
+from holokube.karpenter.api.node_claim import NodeClaim, seconds_of
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.api.resources import KWOK_NODE_CLASSES, NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.component import ControllerComponent
@@ -31,6 +32,7 @@ from holokube.karpenter.lifecycle.sources import (
 )
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
+from holokube.kube.conditions import get_condition
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
@@ -40,25 +42,34 @@ from holokube.runtime.sources import InformerSource, enqueue_self
 WORKERS: Final = 16
 
 
-class Settled(NamedTuple):
+class Settled:
     """A claim whose conditions are as they should be, for as long as nothing but time passes."""
 
-    claim: NodeClaim
-    pool: NodePool
-    quiet_since_s: float | None
-    """When its pods last changed, if it is not consolidatable because of that."""
-    type_check_s: float
+    __slots__ = ("_basis", "_last_pod_event", "claim", "pool", "quiet_since_s", "type_check_s")
+
+    def __init__(self, claim: NodeClaim, pool: NodePool, quiet_since_s: float | None, type_check_s: float) -> None:
+        """``quiet_since_s`` is when its pods last changed, if it is not consolidatable because of that; before
+        ``type_check_s`` it is not looked up in the catalogue."""
+        self.claim = claim
+        self.pool = pool
+        self.quiet_since_s = quiet_since_s
+        self.type_check_s = type_check_s
+        self._basis = basis_of(claim.object)
+        self._last_pod_event = claim.status.get("lastPodEventTime")
 
     def wait_s(self, claim: NodeClaim, now_s: float) -> float | None:
         """When to look again, if another look would find the same; None if it might find something else."""
-        if now_s >= self.type_check_s:
-            return None
+        return self.quiet_wait_s(claim.object, now_s) if now_s < self.type_check_s else None
+
+    def quiet_wait_s(self, claim: JsonObject, now_s: float) -> float | None:
+        """The same, of a claim whose type is offered."""
         quiet_since_s = self.quiet_since_s
-        if claim.object is not self.claim.object:
-            if basis_of(claim.object) != basis_of(self.claim.object):
+        if claim is not self.claim.object:
+            if basis_of(claim) != self._basis:
                 return None
-            last_s = claim.last_pod_event_s
-            if last_s != self.claim.last_pod_event_s:
+            last = (claim.get("status") or {}).get("lastPodEventTime")
+            if last != self._last_pod_event:
+                last_s = seconds_of(last)
                 if quiet_since_s is None or last_s is None or last_s < quiet_since_s:
                     return None
                 # Pods that change again and again only make the wait longer.
@@ -88,7 +99,7 @@ class DisruptionConditions(ControllerComponent):
         self._pool_objects: dict[str, JsonObject] = {}
         """The latest objects for which these hold."""
         self._controller = Controller(
-            clock, self.name, self.reconcile, workers=WORKERS,
+            clock, self.name, self.reconcile, workers=WORKERS, postpone=self._wait_s,
             sources=[
                 InformerSource(self._claims, enqueue_self, concerns=self._concerns),
                 InformerSource(self._pools, claims_of_pool(self._claims), predicates=[is_other_pool]),
@@ -102,10 +113,10 @@ class DisruptionConditions(ControllerComponent):
         settled = self._settled.get(new["metadata"]["name"]) if old is not None and new is not None else None
         if settled is None or new is None:
             return True
-        claim = NodeClaim.of(new)
-        if settled.wait_s(claim, self._clock.time()) is None or self._provider.why_drifted(claim):
+        now_s = self._clock.time()
+        if now_s >= settled.type_check_s or settled.quiet_wait_s(new, now_s) is None:
             return True
-        return self._is_due()
+        return (self._provider.drifts and bool(self._provider.why_drifted(NodeClaim.of(new)))) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Brings the conditions of one claim up to date."""
@@ -113,7 +124,7 @@ class DisruptionConditions(ControllerComponent):
         if stored is None:
             self._forget(name)
             return None
-        wait_s = self._wait_s(name, stored)
+        wait_s = self._wait_s(name)
         if wait_s is not None:
             return Result(requeue_after_s=wait_s)
         claim = NodeClaim.of(stored)
@@ -136,24 +147,39 @@ class DisruptionConditions(ControllerComponent):
             changed = step.claim
             waits_s += [] if step.look_again_s is None else [step.look_again_s]
             quiet = step.quiet_since_s
-        if changed is stored and is_launched:
-            self._settled[name] = Settled(claim, pool, quiet, self._type_check_s(claim))
-        else:
-            self._settled.pop(name, None)
-        await patch_status(self._client, NODE_CLAIMS, stored, changed)
+        self._settled.pop(name, None)
+        written = await patch_status(self._client, NODE_CLAIMS, stored, changed)
+        if is_launched and written is not None and (written is stored or _is_as_made(written, changed)):
+            # A look at what was made would make the same of it.
+            self._settled[name] = Settled(NodeClaim.of(written), pool, quiet, self._type_check_s(claim))
         return Result(requeue_after_s=min(waits_s)) if waits_s else None
 
-    def _wait_s(self, name: str, stored: JsonObject) -> float | None:
+    def _wait_s(self, name: str) -> float | None:
         """When to look again at a claim of which another look now would find the same; None if it might not."""
         settled = self._settled.get(name)
-        if settled is None:
+        stored = self._claims.lister.get(name)
+        if settled is None or stored is None:
             return None
         pool_object = self._pools.lister.get(settled.pool.name)
         if pool_object is None or not self._is_read(settled.pool, pool_object):
             return None
+        now_s = self._clock.time()
+        wait_s = settled.quiet_wait_s(stored, now_s)
+        if wait_s is None:
+            return None
         claim = settled.claim if settled.claim.object is stored else NodeClaim.of(stored)
-        wait_s = settled.wait_s(claim, self._clock.time())
-        return wait_s if wait_s is not None and not self._provider.why_drifted(claim) else None
+        if now_s >= settled.type_check_s:
+            # What has drifted because its type was gone has not when that is back.
+            if get_condition(stored, DRIFTED) is not None or not self._is_offered(claim, settled.pool, now_s):
+                return None
+            settled.type_check_s = self._type_check_s(claim)
+        if self._provider.drifts:
+            is_changing = self._provider.why_drifted(claim) or get_condition(stored, DRIFTED) is not None
+            return wait_s if not is_changing else None
+        if settled.quiet_since_s is None:
+            # Nothing is waited for but the next look at the catalogue: those before it would find nothing.
+            wait_s *= max(math.ceil((settled.type_check_s - now_s) / LOOK_AGAIN_S), 1)
+        return wait_s
 
     def _forget(self, name: str) -> None:
         self._settled.pop(name, None)
@@ -193,18 +219,36 @@ class DisruptionConditions(ControllerComponent):
         return CLAIM_CONDITIONS.with_true(claim, DRIFTED, now_s, reason=reason, message=reason)
 
     def _why_drifted(self, claim: NodeClaim, pool: NodePool, now_s: float) -> str:
-        comparison = self._comparisons.get(claim.name)
-        if comparison is None or not comparison.holds(claim, pool):
-            comparison = self._comparisons[claim.name] = Comparison(claim, pool)
-        if comparison.reason:
-            return comparison.reason
+        reason = self._comparison(claim, pool).reason
+        if reason:
+            return reason
+        if not self._is_offered(claim, pool, now_s):
+            return INSTANCE_TYPE_NOT_FOUND
+        return self._provider.why_drifted(claim)
+
+    def _comparison(self, claim: NodeClaim, pool: NodePool) -> Comparison:
+        found = self._comparisons.get(claim.name)
+        if found is None or not found.holds(claim, pool):
+            found = self._comparisons[claim.name] = Comparison(claim, pool)
+        return found
+
+    def _is_offered(self, claim: NodeClaim, pool: NodePool, now_s: float) -> bool:
+        """Whether the catalogue has the claim's type still, or had it not long ago."""
         seen_s = self._type_seen_s.get(claim.uid)
         is_due = seen_s is None or now_s - seen_s >= TYPE_CHECK_EVERY_S
         if is_due and now_s - claim.created_s > TYPE_CHECK_AGE_S:
-            if not comparison.is_still_offered(self._provider.instance_types(pool), self._provider.well_known):
-                return INSTANCE_TYPE_NOT_FOUND
+            types, well_known = self._provider.instance_types(pool), self._provider.well_known
+            if not self._comparison(claim, pool).is_still_offered(types, well_known):
+                return False
             self._type_seen_s[claim.uid] = now_s
-        return self._provider.why_drifted(claim)
+        return True
+
+
+def _is_as_made(written: JsonObject, made: JsonObject) -> bool:
+    """Whether an object as the server has it now is, in all that conditions go by, as it was meant to be."""
+    return basis_of(written) == basis_of(made) and (
+        written["status"].get("lastPodEventTime") == made["status"].get("lastPodEventTime")
+    )
 
 
 def _asks_the_same(known: JsonObject, pool: JsonObject) -> bool:

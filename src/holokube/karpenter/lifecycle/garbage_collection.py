@@ -13,7 +13,7 @@ from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.disruption.pods import is_reschedulable
 from holokube.karpenter.metrics import GARBAGE_COLLECTED, KarpenterMetrics
-from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, node_ids
+from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, node_ids
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.state.cluster import ClusterState
 from holokube.karpenter.writes import delete_object
@@ -45,7 +45,7 @@ class GarbageCollection:
         self._metrics = metrics
         self._provider = provider
         self._state = state
-        self._claims = informers.get(NODE_CLAIMS)
+        self._claims = informers.indexed(NODE_CLAIMS, BY_PROVIDER_ID, claim_ids)
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._log = get_logger("holokube.karpenter.garbagecollection")
         self._loop = Singleton(clock, self.name, self.reconcile)
@@ -62,7 +62,12 @@ class GarbageCollection:
     async def reconcile(self) -> Result:
         """One comparison."""
         listed = {one.provider_id for one in await self._provider.instances() if not one.is_terminating}
-        for claim in lost(self._claims.lister.list(), listed):
+        claims = self._claims.lister
+        ids = claims.index_values(BY_PROVIDER_ID)
+        if len(ids) == len(claims) and listed.issuperset(ids):
+            # Each claim has an instance of its own, and the provider lists them all, as is the rule.
+            return Result(requeue_after_s=PERIOD_S)
+        for claim in lost(claims.list(), listed):
             if not self._provider.supports(NodeClaim.of(claim).node_class_ref):
                 continue
             nodes = self._nodes.lister.by_index(BY_PROVIDER_ID, NodeClaim.of(claim).provider_id)

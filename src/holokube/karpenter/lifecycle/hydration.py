@@ -70,8 +70,8 @@ def _is_other_claim(old: JsonObject | None, new: JsonObject | None) -> bool:
     """Whether a claim has got another class, label or instance: nothing else is looked at."""
     if old is None or new is None:
         return True
-    return (
-        old.get("spec") != new.get("spec")
-        or old["metadata"].get("labels") != new["metadata"].get("labels")
-        or NodeClaim.of(old).provider_id != NodeClaim.of(new).provider_id
-    )
+    return _looked_at(old) != _looked_at(new)
+
+
+def _looked_at(claim: JsonObject) -> tuple[object, ...]:
+    return claim.get("spec"), claim["metadata"].get("labels"), (claim.get("status") or {}).get("providerID") or ""

@@ -14,8 +14,8 @@ from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.disruption.pods import is_daemon, is_terminal, is_terminating
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, only
 from holokube.karpenter.provider.protocol import CloudProvider
-from holokube.karpenter.writes import patch_status
-from holokube.kube.timeformat import format_time
+from holokube.karpenter.writes import set_status
+from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
@@ -43,8 +43,7 @@ class PodEvents(ControllerComponent):
             clock, self.name, self.reconcile, workers=WORKERS,
             sources=[
                 InformerSource(
-                    informers.get(PODS), node_of, predicates=[matters, self._is_news],
-                    heeds=SPEC | PHASE | DELETION,
+                    informers.get(PODS), node_of, concerns=self._concerns, heeds=SPEC | PHASE | DELETION
                 )
             ],
         )  # fmt: skip
@@ -53,11 +52,13 @@ class PodEvents(ControllerComponent):
         node = self._nodes.lister.get(node_name)
         return only(self._claims, (node.get("spec") or {}).get("providerID") or "") if node is not None else None
 
-    def _is_news(self, change: Change) -> bool:
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a look would find anything to note: pods come and go by the dozen, and one note does for all."""
-        stored = self._claim_of(node_of(change.object)[0])
-        last_s = NodeClaim.of(stored).last_pod_event_s if stored is not None else None
-        return last_s is None or self._clock.time() - last_s >= SURELY_NOTED_S
+        if old is None or new is None or not _matters(old, new):
+            return False
+        stored = self._claim_of(new["spec"]["nodeName"])
+        last = (stored.get("status") or {}).get("lastPodEventTime") if stored is not None else None
+        return not last or self._clock.time() - parse_time(last).timestamp() >= SURELY_NOTED_S
 
     async def reconcile(self, node_name: str) -> Result | None:
         """Something happened to a pod of this node."""
@@ -65,12 +66,13 @@ class PodEvents(ControllerComponent):
         if stored is None:
             return None
         claim, now_s = NodeClaim.of(stored), self._clock.time()
+        last_s = claim.last_pod_event_s
+        if last_s is not None and now_s - last_s < DEDUPE_S:
+            return None
         if not self._provider.supports(claim.node_class_ref):
             return None
-        if claim.last_pod_event_s is not None and now_s - claim.last_pod_event_s < DEDUPE_S:
-            return None
-        changed = {**stored, "status": {**(stored.get("status") or {}), "lastPodEventTime": format_time(now_s)}}
-        await patch_status(self._client, NODE_CLAIMS, stored, changed)
+        # No list is touched, so that it does not matter who else has written meanwhile.
+        await set_status(self._client, NODE_CLAIMS, stored, {"lastPodEventTime": format_time(now_s)})
         return None
 
 
@@ -82,11 +84,14 @@ def node_of(pod: JsonObject) -> tuple[str, ...]:
 
 def matters(change: Change) -> bool:
     """Whether a pod was bound, ended, or was told to end; those of DaemonSets come and go with the node."""
-    old, new = change.old, change.new
-    if old is None or new is None or is_daemon(new) or not node_of(new):
+    return change.old is not None and change.new is not None and _matters(change.old, change.new)
+
+
+def _matters(old: JsonObject, new: JsonObject) -> bool:
+    if not (new.get("spec") or {}).get("nodeName"):
         return False
     return (
-        not node_of(old)
+        not (old.get("spec") or {}).get("nodeName")
         or (is_terminal(new) and not is_terminal(old))
         or (is_terminating(new) and not is_terminating(old))
-    )
+    ) and not is_daemon(new)

@@ -41,8 +41,16 @@ class PoolCounter(ControllerComponent):
         self._told: dict[str, tuple[JsonObject, int]] = {}
         """Pools that told the truth, each as it was then, with the version of what was counted."""
         self._controller = Controller(
-            clock, self.name, self.reconcile, sources=[InformerSource(self._pools, enqueue_self, predicates=[_is_new])]
-        )
+            clock, self.name, self.reconcile, postpone=self._postpone,
+            sources=[InformerSource(self._pools, enqueue_self, predicates=[_is_new])],
+        )  # fmt: skip
+
+    def _postpone(self, name: str) -> float | None:
+        """Counts a pool that told the truth: if it still does, there is nothing to be written."""
+        pool, told = self._pools.lister.get(name), self._told.get(name)
+        if pool is None or told is None or told[0] is not pool or not self._state.is_synced():
+            return None
+        return PERIOD_S if self._state.usage_version == told[1] else None
 
     async def reconcile(self, name: str) -> Result | None:
         """Counts one pool."""

@@ -14,6 +14,7 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
 from holokube.client.client import Client
+from holokube.client.informer import EventType
 from holokube.client.resources import NODES
 from holokube.karpenter.api.labels import (
     KWOK_GROUP,
@@ -68,6 +69,7 @@ class HollowProvider:
     """A cloud of hollow machines, bought from a catalogue."""
 
     name = "kwok"
+    drifts = False
 
     def __init__(
         self,
@@ -89,8 +91,11 @@ class HollowProvider:
         self._classes = informers.get(KWOK_NODE_CLASSES)
         self._market = _Market()
         self._tries: dict[str, int] = {}
-        self._instances: dict[str, tuple[JsonObject, Instance]] = {}
-        """Machines as they were last listed, each with the Node that it was read from."""
+        self._instances: dict[str, Instance] = {}
+        """Machines as they were last listed, by the names of their Nodes."""
+        self._changed_nodes: dict[str, JsonObject] = {}
+        """Nodes that have come or changed since then."""
+        self._nodes.add_handler(self._on_node)
         self._offered: tuple[object, Sequence[InstanceType]] = (None, catalog.types)
 
     @property
@@ -156,16 +161,20 @@ class HollowProvider:
         raise InstanceGone(f"there is no instance {provider_id}", hint="Its Node was deleted.")
 
     async def instances(self) -> list[Instance]:
-        before, found = self._instances, dict[str, tuple[JsonObject, Instance]]()
-        for node in self._nodes.lister.list():
-            name = node["metadata"]["name"]
-            known = before.get(name)
-            if known is not None and known[0] is node:
-                found[name] = known
-            elif str((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER_PREFIX):
-                found[name] = node, instance_of_node(node)
-        self._instances = found
-        return [instance for _, instance in found.values()]
+        for name, node in self._changed_nodes.items():
+            if str((node.get("spec") or {}).get("providerID") or "").startswith(PROVIDER_PREFIX):
+                self._instances[name] = instance_of_node(node)
+            else:
+                self._instances.pop(name, None)
+        self._changed_nodes.clear()
+        return [*self._instances.values()]
+
+    def _on_node(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None:
+            self._changed_nodes[new["metadata"]["name"]] = new
+        elif old is not None:
+            self._changed_nodes.pop(old["metadata"]["name"], None)
+            self._instances.pop(old["metadata"]["name"], None)
 
     def _choose(self, claim: NodeClaim, rng: Rng) -> Choice:
         if len(self._tries) > _TRIES_KEPT:

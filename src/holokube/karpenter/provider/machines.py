@@ -15,7 +15,7 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.resources import NODES
 from holokube.karpenter.api.durations import duration_s
-from holokube.karpenter.api.labels import LAUNCHED, NODEPOOL_LABEL
+from holokube.karpenter.api.labels import LAUNCHED, NODEPOOL_LABEL, REGISTERED
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.component import ControllerComponent
@@ -24,6 +24,7 @@ from holokube.karpenter.provider.faults import Fate, fate_of
 from holokube.karpenter.provider.hollow import HollowProvider
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids
 from holokube.karpenter.writes import delete_object
+from holokube.kube.conditions import is_true
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.requirements import HOSTNAME_LABEL
 from holokube.kube.types import JsonObject
@@ -140,7 +141,4 @@ def claim_of_machine(node: JsonObject) -> Iterable[str]:
 
 def is_settled(claim: JsonObject | None) -> bool:
     """Whether a claim has its machine, or needs none any more."""
-    if claim is None:
-        return False
-    view = NodeClaim.of(claim)
-    return view.is_deleting or view.is_registered
+    return claim is not None and (bool(claim["metadata"].get("deletionTimestamp")) or is_true(claim, REGISTERED))

@@ -33,6 +33,10 @@ class MeasuredProvider:
     def well_known(self) -> frozenset[str]:
         return self._inner.well_known
 
+    @property
+    def drifts(self) -> bool:
+        return self._inner.drifts
+
     def supports(self, ref: NodeClassRef) -> bool:
         return self._inner.supports(ref)
 

@@ -70,6 +70,10 @@ class CloudProvider(Protocol):
     def well_known(self) -> frozenset[str]:
         """Label keys that a pool may leave undefined."""
 
+    @property
+    def drifts(self) -> bool:
+        """Whether ``why_drifted`` may ever give a reason: one whose instances stay as they are need not be asked."""
+
     def supports(self, ref: NodeClassRef) -> bool:
         """Whether pools and claims with this kind of node class are ours."""
 

@@ -89,6 +89,7 @@ class World:
         self._pool_views: dict[str, tuple[JsonObject, NodePool]] = {}
         self._standing = StandingGround()
         self._selector = Selector()
+        self._limits = EvictionLimits()
 
     @property
     def informers(self) -> list[Informer]:
@@ -103,7 +104,7 @@ class World:
         selection = self._selector.select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
         pdbs = self.pdbs()
         leaving = state.leaving_nodes
-        moving = tuple(moving_pods(leaving, EvictionLimits(pdbs), now_s))
+        moving = tuple(moving_pods(leaving, self.limits(pdbs), now_s))
         pools = self.pools()
         types = self.types(pools)
         usable = [pool for pool in pools.values() if pool.is_ready and not pool.is_static and not pool.is_deleting]
@@ -156,6 +157,11 @@ class World:
     def pdbs(self) -> list[JsonObject]:
         """All PodDisruptionBudgets."""
         return self._list(POD_DISRUPTION_BUDGETS)
+
+    def limits(self, pdbs: Sequence[JsonObject]) -> EvictionLimits:
+        """What they allow; the very same answer until one of them changes."""
+        self._limits = self._limits.at(pdbs)
+        return self._limits
 
     def provisioning_options(self) -> SolveOptions:
         """Those of a provisioning pass."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,7 @@ from holokube.kube.types import JsonObject
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _TERMINAL: Final = ("Succeeded", "Failed")
-_NO_NODES: Final[Counter[int]] = Counter()
+_NO_NODES: Final[Mapping[int, int]] = {}
 
 
 class NodeFacts(NamedTuple):
@@ -68,59 +69,149 @@ class GroupBase(NamedTuple):
     """How many nodes make a domain known."""
 
 
+class _OnNode(NamedTuple):
+    """One node with its pods that count."""
+
+    facts: NodeFacts
+    pods: Mapping[str, BoundPod]
+
+
 class Census:
-    """Bound pods by labels and node. Pods in ``moving`` are about to be placed anew and never count."""
+    """Bound pods by labels and node. Pods in ``moving`` are about to be placed anew and never count.
+
+    A census never changes. One of a later moment is carried on from it.
+    """
 
     def __init__(
-        self, nodes: Sequence[StateNode], moving: Collection[str], specs: SpecBook, universe: Universe
+        self, nodes: Iterable[StateNode], moving: Collection[str], specs: SpecBook, universe: Universe
     ) -> None:
         self._specs = specs
         self._universe = universe
-        space = StateSpace()
-        self.nodes: list[NodeFacts] = []
+        self._space = StateSpace()
+        self._last_number = -1
+        self._on_nodes: dict[int, _OnNode] = {}
+        self._number_of: dict[StateNode, int] = {}
         self.numbers: dict[str, int] = {}
-        """Place in ``nodes`` by the name of the Node object."""
-        self.pods: dict[str, BoundPod] = {}
-        """By uid, or ``namespace/name`` where there is none."""
-        self._by_labels: dict[LabelSet, Counter[int]] = {}
+        """The number of a node by the name of the Node object."""
+        self._node_of: dict[str, int] = {}
+        """Where pods are, by uid."""
+        self._by_labels: dict[LabelSet, dict[int, int]] = {}
+        self._own: set[LabelSet] = set()
+        """Labels whose counts no other census shares."""
         self._anti: dict[Hashable, Counter[int]] = {}
         self.inverse_specs: dict[Hashable, GroupSpec] = {}
         """Required anti-affinity of bound pods by identity; of several like ones the first."""
         self._anti_memo: dict[tuple[LabelSet, bytes], tuple[GroupSpec, ...]] = {}
+        self._forget_counts()
+        self._take_over((), nodes, moving)
+
+    def _forget_counts(self) -> None:
+        """What is worked out of nodes and pods when it is asked for."""
         self._bases: dict[tuple[GroupSpec, bool], GroupBase] = {}
         self._host_bases: dict[tuple[GroupSpec, bool], HostBase] = {}
-        self._admitted_by: dict[NodeFilter, list[bool]] = {}
+        self._admitted_by: dict[NodeFilter, dict[int, bool]] = {}
         self._known_memo: dict[tuple[str, NodeFilter | None], Mapping[str, int]] = {}
-        for node in nodes:
-            if node.node is not None:
-                self._add_node(node, space)
-                for pod in node.pods:
-                    self._add_pod(pod, len(self.nodes) - 1, moving)
+        for name in ("inverse_index", "_index", "pods"):
+            self.__dict__.pop(name, None)
 
-    def _add_node(self, node: StateNode, space: StateSpace) -> None:
+    def carried_on(self, changed: Iterable[StateNode], gone: Iterable[StateNode]) -> Census:
+        """The census of a later moment, with and without these nodes."""
+        later = self._copy()
+        later._take_over(gone, changed, ())  # noqa: SLF001 - it is a copy of this very object
+        return later
+
+    def without(self, moving: Iterable[str]) -> Census:
+        """The same without pods that are about to be placed anew."""
+        found = {uid for uid in moving if uid in self._node_of}
+        if not found:
+            return self
+        later = self._copy()
+        for uid in sorted(found):
+            later._leave(uid)  # noqa: SLF001 - it is a copy of this very object
+        return later
+
+    def _copy(self) -> Census:
+        assert not self.inverse_specs, "where pods keep their distance it matters which of them came first"
+        later = copy(self)
+        # What is named below is its own from now on; the rest is never changed.
+        later._on_nodes, later._number_of = dict(self._on_nodes), dict(self._number_of)  # noqa: SLF001
+        later.numbers, later._node_of = dict(self.numbers), dict(self._node_of)  # noqa: SLF001
+        later._by_labels, later._own = dict(self._by_labels), set()  # noqa: SLF001
+        later._forget_counts()  # noqa: SLF001
+        return later
+
+    def _take_over(self, gone: Iterable[StateNode], come: Iterable[StateNode], moving: Collection[str]) -> None:
+        for node in gone:
+            number = self._number_of.pop(node, None)
+            if number is not None:
+                for uid, pod in self._on_nodes.pop(number).pods.items():
+                    self._count(pod, -1)
+                    if self._node_of.get(uid) == number:
+                        del self._node_of[uid]
+                if self.numbers.get(node.node_name) == number:
+                    del self.numbers[node.node_name]
+        for node in come:
+            if node.node is not None:
+                self._last_number += 1
+                self._put(node, self._last_number, moving)
+
+    def _put(self, node: StateNode, number: int, moving: Collection[str]) -> None:
+        self.numbers[node.node_name] = self._number_of[node] = number
+        pods = dict(self._bound(pod, number) for pod in node.pods if _is_there(pod, moving))
+        self._on_nodes[number] = _OnNode(self._facts_of(node), pods)
+        for uid, one in pods.items():
+            self._node_of[uid] = number
+            self._count(one, 1)
+            for spec in one.anti_specs:
+                self._anti.setdefault(spec.identity, Counter())[number] += 1
+                self.inverse_specs.setdefault(spec.identity, spec)
+
+    def _leave(self, uid: str) -> None:
+        number = self._node_of.pop(uid)
+        facts, pods = self._on_nodes[number]
+        self._count(pods[uid], -1)
+        self._on_nodes[number] = _OnNode(facts, {one: pod for one, pod in pods.items() if one != uid})
+
+    def _facts_of(self, node: StateNode) -> NodeFacts:
         assert node.node is not None
         labels = node.node["metadata"].get("labels") or _EMPTY
         requirements = node.label_requirements if labels is node.labels else Requirements.from_labels(labels)
-        self.numbers[node.node_name] = len(self.nodes)
-        self.nodes.append(NodeFacts(
-            node.node_name, labels, space.state(requirements), taints_of(node.node),
+        return NodeFacts(
+            node.node_name, labels, self._space.state(requirements), taints_of(node.node),
             not node.is_marked_for_deletion, node.labels,
-        ))  # fmt: skip
+        )  # fmt: skip
 
-    def _add_pod(self, pod: JsonObject, node: int, moving: Collection[str]) -> None:
+    def _bound(self, pod: JsonObject, node: int) -> tuple[str, BoundPod]:
         metadata = pod["metadata"]
-        uid = uid_of(pod)
-        if uid in moving or (pod.get("status") or _EMPTY).get("phase") in _TERMINAL:
-            return
         labels = self._specs.label_set(metadata.get("namespace") or "", metadata.get("labels"))
         is_counted = metadata.get("deletionTimestamp") is None
-        found = BoundPod(labels, node, self._anti_specs(pod, labels), is_counted)
-        self.pods[uid] = found
-        if is_counted:
-            self._by_labels.setdefault(labels, Counter())[node] += 1
-        for spec in found.anti_specs:
-            self._anti.setdefault(spec.identity, Counter())[node] += 1
-            self.inverse_specs.setdefault(spec.identity, spec)
+        return uid_of(pod), BoundPod(labels, node, self._anti_specs(pod, labels), is_counted)
+
+    def _count(self, pod: BoundPod, sign: int) -> None:
+        """Adds a pod to the counts, or takes it off."""
+        if not pod.is_counted:
+            return
+        if pod.labels not in self._own:
+            self._own.add(pod.labels)
+            self._by_labels[pod.labels] = dict(self._by_labels.get(pod.labels, ()))
+        counts = self._by_labels[pod.labels]
+        counts[pod.node] = counts.get(pod.node, 0) + sign
+        if not counts[pod.node]:
+            del counts[pod.node]
+
+    @cached_property
+    def pods(self) -> dict[str, BoundPod]:
+        """By uid, or ``namespace/name`` where there is none."""
+        return {uid: pod for on_node in self._on_nodes.values() for uid, pod in on_node.pods.items()}
+
+    def pod(self, uid: str) -> BoundPod | None:
+        """A pod."""
+        number = self._node_of.get(uid)
+        return self._on_nodes[number].pods[uid] if number is not None else None
+
+    def node(self, number: int) -> NodeFacts:
+        """A node."""
+        return self._on_nodes[number].facts
 
     def _anti_specs(self, pod: JsonObject, labels: LabelSet) -> tuple[GroupSpec, ...]:
         spec = pod.get("spec") or _EMPTY
@@ -156,27 +247,28 @@ class Census:
         """The counts of a group; ``inverse`` counts the pods that have the term instead of those it is about."""
         known = self._bases.get((spec, inverse))
         if known is None:
-            count = self._count_inverse if inverse else self._count
+            count = self._base_inverse if inverse else self._base
             known = self._bases[spec, inverse] = count(spec)
         return known
 
-    def _count(self, spec: GroupSpec) -> GroupBase:
+    def _base(self, spec: GroupSpec) -> GroupBase:
         counts: Counter[str] = Counter()
         admitted = self._admitted(spec)
         for labels in self._index.counted_by(spec):
             for node, pods in self._by_labels[labels].items():
-                domain = self.nodes[node].domain(spec.key)
+                domain = self.node(node).domain(spec.key)
                 if domain is not None and (admitted is None or admitted[node]):
                     counts[domain] += pods
         return GroupBase(dict(counts), self._domains(spec), self._known_by_nodes(spec))
 
-    def _admitted(self, spec: GroupSpec) -> list[bool] | None:
+    def _admitted(self, spec: GroupSpec) -> dict[int, bool] | None:
         """By node: whether it counts for a group; None if all do."""
         if spec.filter is None:
             return None
         found = self._admitted_by.get(spec.filter)
         if found is None:
-            found = self._admitted_by[spec.filter] = [facts.admitted_by(spec) for facts in self.nodes]
+            found = {number: on_node.facts.admitted_by(spec) for number, on_node in self._on_nodes.items()}
+            self._admitted_by[spec.filter] = found
         return found
 
     def _known_by_nodes(self, spec: GroupSpec) -> Mapping[str, int]:
@@ -190,15 +282,15 @@ class Census:
             admitted = self._admitted(spec)
             found = self._known_memo[key] = Counter(
                 facts.solver_labels[spec.key]
-                for node, facts in enumerate(self.nodes)
+                for node, (facts, _) in self._on_nodes.items()
                 if facts.is_active and spec.key in facts.solver_labels and (admitted is None or admitted[node])
             )
         return found
 
-    def _count_inverse(self, spec: GroupSpec) -> GroupBase:
+    def _base_inverse(self, spec: GroupSpec) -> GroupBase:
         counts: Counter[str] = Counter()
         for node, pods in self._anti.get(spec.identity, _NO_NODES).items():
-            domain = self.nodes[node].labels.get(spec.key)
+            domain = self.node(node).labels.get(spec.key)
             if domain is not None:
                 counts[domain] += pods
         return GroupBase(dict(counts), self._domains(spec), {})
@@ -218,7 +310,7 @@ class Departure:
         self._by_labels: dict[LabelSet, Counter[int]] = {}
         self._anti: dict[Hashable, Counter[int]] = {}
         for uid in uids:
-            pod = census.pods.get(uid)
+            pod = census.pod(uid)
             if pod is None:
                 continue
             if pod.is_counted:
@@ -230,17 +322,18 @@ class Departure:
     def of_group(self, spec: GroupSpec, *, inverse: bool) -> Mapping[str, int]:
         """How many of the pods a group has counted, by domain."""
         counts: Counter[str] = Counter()
-        facts = self._census.nodes
+        facts_of = self._census.node
         if inverse:
             for node, pods in self._anti.get(spec.identity, _NO_NODES).items():
-                domain = facts[node].labels.get(spec.key)
+                domain = facts_of(node).labels.get(spec.key)
                 if domain is not None:
                     counts[domain] += pods
             return counts
         for labels in self._index.counted_by(spec):
             for node, pods in self._by_labels[labels].items():
-                domain = facts[node].domain(spec.key)
-                if domain is not None and facts[node].admitted_by(spec):
+                facts = facts_of(node)
+                domain = facts.domain(spec.key)
+                if domain is not None and facts.admitted_by(spec):
                     counts[domain] += pods
         return counts
 
@@ -248,10 +341,14 @@ class Departure:
         """How many of the nodes made a domain known."""
         found: Counter[str] = Counter()
         for node in self._nodes:
-            facts = self._census.nodes[node]
+            facts = self._census.node(node)
             if facts.is_active and spec.key in facts.solver_labels and facts.admitted_by(spec):
                 found[facts.solver_labels[spec.key]] += 1
         return found
+
+
+def _is_there(pod: JsonObject, moving: Collection[str]) -> bool:
+    return (pod.get("status") or _EMPTY).get("phase") not in _TERMINAL and uid_of(pod) not in moving
 
 
 def uid_of(pod: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
+from operator import ge
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -53,12 +54,11 @@ def is_settling(node: StateNode, pool: NodePool | None, now_s: float) -> bool:
 def settling(node: StateNode, pool: NodePool | None) -> tuple[float, float]:
     """When a node last changed, and for how long it counts as settling after that."""
     claim = node.node_claim
-    if pool is None or claim is None or not pool.consolidate_after_s:
+    if pool is None or claim is None or not pool.consolidate_after_s or INITIALIZED not in node.claim_states:
         return _NEVER
-    initialized = find_condition(conditions_of(claim), INITIALIZED)
-    if initialized is None or initialized.get("status") != "True":
-        return _NEVER
-    since = (claim.get("status") or {}).get("lastPodEventTime") or initialized.get("lastTransitionTime")
+    since = (claim.get("status") or {}).get("lastPodEventTime")
+    if not since:
+        since = (find_condition(conditions_of(claim), INITIALIZED) or {}).get("lastTransitionTime")
     return _NEVER if since is None else (parse_time(since).timestamp(), pool.consolidate_after_s)
 
 
@@ -215,13 +215,16 @@ class NodeTable:
             rows = sorted(leaving)
             self.room, self._kinds = np.delete(self.room, rows, axis=1), np.delete(self._kinds, rows, axis=0)
             self._settling = np.delete(self._settling, rows, axis=0)
-        for node in added:
-            row = bisect_left(self.nodes, _solver_order(node), key=_solver_order)
+        ordered = in_solver_order(added)
+        places = [bisect_left(self.nodes, _solver_order(node), key=_solver_order) for node in ordered]
+        if places:
+            self.room, self._kinds = np.insert(self.room, places, 0, axis=1), np.insert(self._kinds, places, 0, axis=0)
+            self._settling = np.insert(self._settling, places, 0.0, axis=0)
+        for before, (place, node) in enumerate(zip(places, ordered, strict=True)):
+            row = place + before
             self.nodes.insert(row, node)
             self.states.insert(row, self._space.state(node.label_requirements))
             self.taints.insert(row, node.taints)
-            self.room, self._kinds = np.insert(self.room, row, 0, axis=1), np.insert(self._kinds, row, 0, axis=0)
-            self._settling = np.insert(self._settling, row, 0.0, axis=0)
             self._put(row, node)
         self.rows = {node.name: row for row, node in enumerate(self.nodes)}
 
@@ -331,7 +334,8 @@ class NodesInRun:
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._volumes: dict[int, Volumes] = {}
         self._hopeless: set[tuple[PodForm, bool]] = set()
-        self._last_found: dict[tuple[PodForm, bool], int] = {}
+        self._steady_rows: dict[tuple[PodForm, bool], list[int]] = {}
+        """By form, and whether it moves: rows that had room when it was first looked for, the last one first."""
         self._candidates: dict[PodForm, BoolArray] = {}
         self.pods: dict[int, list[JsonObject]] = {}
 
@@ -358,18 +362,11 @@ class NodesInRun:
         if not len(table) or (form, is_moving) in self._hopeless:
             return None
         is_static = not topology.domain_groups and not topology.host_groups
-        is_picky = self._is_picky(form, topology)
-        is_steady = self._is_steady(form, topology)
-        if is_steady:
-            # Room only becomes less, so that no node before the one that was found last has a place again.
-            last = self._last_found.get((form, is_moving))
-            if last is not None and (self._room[:, last] >= form.vector).all():
-                state = self._try(last, form, topology)
-                return (last, state) if state is not None else None
-        mask: BoolArray = np.logical_and.reduce(self._room >= form.vector[:, None], axis=0)
-        mask &= self._candidates_of(form)
-        if is_moving:
-            mask &= table.settled(self._now_s)
+        if self._is_steady(form, topology):
+            row = self._next_steady(form, is_moving=is_moving)
+            state = self._try(row, form, topology) if row is not None else None
+            return (row, state) if row is not None and state is not None else None
+        mask = self._open_rows(form, is_moving=is_moving)
         if topology.host_groups:
             open_nodes = topology.open_nodes(table.host_of_row)
             if open_nodes is not None:
@@ -379,12 +376,37 @@ class NodesInRun:
             if is_static and not self._states:
                 self._hopeless.add((form, is_moving))
             return None
-        if is_steady:
-            self._last_found[form, is_moving] = first
+        is_picky = self._is_picky(form, topology)
         for row in (first, *(np.flatnonzero(mask[first + 1 :]) + first + 1).tolist()) if is_picky else (first,):
             state = self._try(row, form, topology)
             if state is not None:
                 return row, state
+        return None
+
+    def _open_rows(self, form: PodForm, *, is_moving: bool) -> BoolArray:
+        """Rows that suit a form and have room for it now, pods beside it aside."""
+        mask: BoolArray = np.logical_and.reduce(self._room >= form.vector[:, None], axis=0)
+        mask &= self._candidates_of(form)
+        if is_moving:
+            mask &= self._table.settled(self._now_s)
+        return mask
+
+    def _next_steady(self, form: PodForm, *, is_moving: bool) -> int | None:
+        """The first row that has room for a form, where room alone decides.
+
+        Room only becomes less, so that rows are looked at from first to last, and never again once they are full.
+        """
+        rows = self._steady_rows.get((form, is_moving))
+        if rows is None:
+            rows = np.flatnonzero(self._open_rows(form, is_moving=is_moving)).tolist()
+            rows.reverse()
+            self._steady_rows[form, is_moving] = rows
+        wanted = form.vector.tolist()
+        while rows:
+            if all(map(ge, self._room[:, rows[-1]].tolist(), wanted)):
+                return rows[-1]
+            rows.pop()
+        self._hopeless.add((form, is_moving))
         return None
 
     def _is_steady(self, form: PodForm, topology: FormTopology) -> bool:
@@ -393,9 +415,10 @@ class NodesInRun:
 
     def room_for_alike(self, form: PodForm, topology: FormTopology, *, is_moving: bool) -> tuple[int, int]:
         """The row that was found for a form last, and how many more pods would be placed there one by one."""
-        row = self._last_found.get((form, is_moving), -1)
-        if row < 0 or not self._is_steady(form, topology):
-            return row, 0
+        rows = self._steady_rows.get((form, is_moving))
+        if not rows or not self._is_steady(form, topology):
+            return -1, 0
+        row = rows[-1]
         room = self._room[:, row].tolist()
         wanted = [(left, milli) for left, milli in zip(room, form.vector.tolist(), strict=True) if milli]
         return row, max(min(left // milli for left, milli in wanted), 0) if wanted and min(room) >= 0 else 0

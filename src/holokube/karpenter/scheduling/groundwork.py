@@ -31,9 +31,13 @@ class Groundwork:
     """A problem made ready. ``movable`` pods may be placed as well, though they are bound now."""
 
     def __init__(
-        self, problem: Problem, movable: Sequence[JsonObject] = (), resources: Iterable[str] = ()
+        self,
+        problem: Problem,
+        movable: Sequence[JsonObject] = (),
+        resources: Iterable[str] = (),
+        watched: Iterable[str] = (),
     ) -> None:
-        """``resources`` get a column even if no pod of the problem wants them."""
+        """``resources`` get a column even if no pod wants them, ``watched`` labels count even if none asks for them."""
         self.problem = problem
         options = problem.options
         pools = problem.ordered_pools
@@ -41,7 +45,9 @@ class Groundwork:
         self.defaults = DefaultSpread(problem)
         self.pods = [self.defaults.applied(pod) for pod in problem.pods]
         bound = [pod for node in problem.state_nodes for pod in node.pods]
-        self.specs = SpecBook(chain(self.pods, map(self.defaults.applied, movable), bound), problem.namespaces)
+        self.specs = SpecBook(
+            chain(self.pods, map(self.defaults.applied, movable), bound), problem.namespaces, watched
+        )
         self.universe = Universe(pools, problem.types_of_pool)
         self.census = Census(problem.state_nodes, {uid_of(pod) for pod in self.pods}, self.specs, self.universe)
         self.daemons = daemons_of(
@@ -103,10 +109,13 @@ class Groundwork:
         found.build(self.columns, self.volumes, self.problem.volume_limits)
         return found
 
-    def at(self, problem: Problem, pods: list[JsonObject], nodes: NodeTable, templates: list[Template]) -> Groundwork:
+    def at(
+        self, problem: Problem, pods: list[JsonObject], nodes: NodeTable, census: Census, templates: list[Template]
+    ) -> Groundwork:
         """The same groundwork under a later problem, with its nodes and pods; all else is as it was."""
         later = copy(self)
         later.problem, later.pods, later.nodes, later.templates = problem, pods, nodes, templates
+        later.census = census
         later.forms.forget_pods(len(pods))
         later.volumes = VolumeReader(problem.storage)
         later.limits = later._limits(problem.ordered_pools)  # noqa: SLF001 - it is a copy of this very object

@@ -1,12 +1,14 @@
 """How pods of nodes that would go could be placed, by counting: a glance where a simulation takes a long look.
 
 Pods of one form are interchangeable, so that a run of them fills the first nodes that have room, and then new ones. All
-of this holds on standing ground only, where pods do not care about each other, and for simple forms, which go by size
-and tolerations. Whatever cannot be told for certain by counting is left to a simulation.
+of this holds on standing ground only, where no pod is to be near others or apart from them, and for simple forms, which
+go by size and tolerations. Of pods that are spread over domains no more can be told than how many have a place at most.
+Whatever cannot be told for certain by counting is left to a simulation.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -31,6 +33,8 @@ class Kind(NamedTuple):
 
 Need = tuple[tuple[Kind, int], ...]
 """How many pods of which kinds need a place."""
+Sizes = tuple[tuple[PodForm, int], ...]
+"""How many pods of a size, or of one that is larger in everything, have to be moved."""
 _Age = tuple[str, str]
 _Rank = tuple[int, int]
 
@@ -74,6 +78,8 @@ class Headroom:
         self._is_up: BoolArray = np.arange(len(ground.nodes)) < up
         self._caps: dict[PodForm, IntArray] = {}
         self._sums: dict[PodForm, tuple[int, int]] = {}
+        self._most: dict[PodForm, int] = {}
+        self._full: dict[Need, list[bool]] = {}
         self._waiting: dict[_Rank, list[tuple[_Age, Kind]]] = {}
         self._waiting_of: dict[PodForm, int] = {}
         self._is_exact = self._find_waiting(ground.pods)
@@ -120,19 +126,29 @@ class Headroom:
             self._sums[form] = found
         return found
 
-    def is_hopeless(self, need: Need, price: float) -> bool:
+    def is_hopeless(self, need: Need, sizes: Sizes, price: float) -> bool:
         """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
-        for (form, is_moving), count in need:
-            if not form.is_simple:
-                continue
-            settled, free = self._sum(form)
-            new = self._new_capacity(form, price)
-            if is_moving and count > settled + new:
+        for size, count in sizes:
+            if count > self._sum(size)[0] + self._new_capacity(size, price):
                 return True
-            if self._is_exact and count + self._waiting_of.get(form, 0) > free + new and self.opening(form):
+        if not self._is_exact:
+            return False
+        for (form, _), count in need:
+            if form.is_simple and count + self._waiting_of.get(form, 0) > self._free(form, price):
                 # Pods that wait are never left without a place, so they take theirs of what there is.
                 return True
         return False
+
+    def _free(self, form: PodForm, price: float) -> float:
+        """How many pods of a form there is a place for, one new node included; any number if none can be had."""
+        return self._sum(form)[1] + self._new_capacity(form, price) if self.opening(form) else math.inf
+
+    def most(self, size: PodForm) -> int:
+        """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""
+        found = self._most.get(size)
+        if found is None:
+            found = self._most[size] = self._sum(size)[0] + self._new_capacity(size, math.inf)
+        return found
 
     def _new_capacity(self, form: PodForm, price: float) -> int:
         """How many pods of a form one new node can take at most that may cost less than a price."""
@@ -214,8 +230,15 @@ class Headroom:
 
     def are_full(self, rows: Sequence[int], need: Need) -> bool:
         """Whether nodes have no room for any pod in question, so that it does not matter whether they are there."""
-        forms = {kind.form for kind, _ in need} | self._waiting_of.keys()
-        return all(not self.capacity(form)[rows].any() for form in forms if form.is_simple)
+        full = self._full.get(need)
+        if full is None:
+            forms = {kind.form for kind, _ in need} | self._waiting_of.keys()
+            has_room = np.zeros(len(self._table), dtype=np.bool_)
+            for form in forms:
+                if form.is_simple:
+                    has_room |= self.capacity(form) > 0
+            full = self._full[need] = (~has_room).tolist()
+        return all(map(full.__getitem__, rows))
 
     def allowed(self, kind: Kind) -> BoolArray:
         """Rows that pods of a kind may go to, whatever their size."""
@@ -393,3 +416,22 @@ def _by_age(waiting: tuple[_Age, Kind]) -> _Age:
 def need_of(kinds: Mapping[Kind, int]) -> Need:
     """Counts as something that can be compared, in an order of its own."""
     return tuple(sorted(kinds.items(), key=lambda one: (one[0].form.number, one[0].is_moving)))
+
+
+def sizes_of(need: Need) -> Sizes:
+    """How many pods of each size have to be moved; larger ones take at least the place of smaller ones."""
+    counts: dict[PodForm, int] = {}
+    for (form, is_moving), count in need:
+        size = form.size if is_moving else None
+        if size is not None:
+            counts[size] = counts.get(size, 0) + count
+    if len(counts) < 2:
+        return tuple(counts.items())
+    return tuple((size, sum(count for one, count in counts.items() if _is_as_large(one, size))) for size in counts)
+
+
+def _is_as_large(one: PodForm, other: PodForm) -> bool:
+    """Whether a node that takes one pod could take the other in its place."""
+    return one is other or (
+        one.demands.tolerations == other.demands.tolerations and bool((one.vector >= other.vector).all())
+    )

@@ -9,6 +9,7 @@ from holokube.karpenter.api.labels import DO_NOT_DISRUPT
 from holokube.karpenter.disruption.costs import eviction_cost
 from holokube.karpenter.disruption.pods import is_daemon, is_reschedulable, is_terminal
 from holokube.karpenter.scheduling.pod_requests import requests_of
+from holokube.karpenter.scheduling.topology_specs import spread_keys
 from holokube.kube.resources import ResourceVector
 from holokube.kube.types import JsonObject
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 
 _EMPTY: Final[Mapping[str, Any]] = {}
+_NO_LABELS: Final[frozenset[str]] = frozenset()
 _AMONG_PODS: Final = ("podAffinity", "podAntiAffinity")
 
 
@@ -24,7 +26,7 @@ class PodFacts:
 
     __slots__ = (
         "_form", "cost", "guard", "has_started", "has_volumes", "is_daemon", "is_plain", "is_reschedulable",
-        "is_running", "pod", "requests",
+        "is_running", "is_spread", "pod", "requests", "watched",
     )  # fmt: skip
 
     def __init__(self, pod: JsonObject) -> None:
@@ -42,6 +44,10 @@ class PodFacts:
         """What it says about being disrupted, if anything."""
         self.has_volumes = bool(spec.get("volumes"))
         self.is_plain = is_plain(pod)
+        spread = spec.get("topologySpreadConstraints")
+        self.is_spread = bool(spread)
+        self.watched: frozenset[str] = spread_keys(spread) if spread else _NO_LABELS
+        """Labels of other pods that it goes by when it is spread."""
         self._form: tuple[FormBook, PodForm] | None = None
 
     def form(self, book: FormBook) -> PodForm:
@@ -53,10 +59,8 @@ class PodFacts:
 
 
 def is_plain(pod: JsonObject) -> bool:
-    """Whether neither other pods nor volumes have a say in where it goes."""
+    """Whether it keeps neither near to other pods nor apart from them, and no volume has a say in where it goes."""
     spec: Mapping[str, Any] = pod.get("spec") or _EMPTY
-    if spec.get("topologySpreadConstraints"):
-        return False
     affinity = spec.get("affinity")
     if affinity and any(affinity.get(kind) for kind in _AMONG_PODS):
         return False

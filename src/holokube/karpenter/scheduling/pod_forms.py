@@ -22,25 +22,31 @@ from holokube.karpenter.scheduling.topology_specs import GroupSpec, LabelSet, Sp
 from holokube.karpenter.scheduling.volume_demands import VolumeReader, Volumes
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirement, Requirements
 from holokube.kube.resources import ResourceVector, is_resize_infeasible
+from holokube.kube.taints import Toleration
 from holokube.kube.types import JsonObject
 
 IntArray = npt.NDArray[np.int64]
 _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_VOLUMES: Final[Volumes] = {}
 _PODS_KEPT: Final = 20_000
+_PARTS_KEPT: Final = 4_096
+_USUAL: Final = ("containers", "tolerations", "nodeSelector", "affinity", "topologySpreadConstraints")
+_UNUSUAL: Final = ("volumes", "initContainers", "overhead", "resources", "resourceClaims")
+_RESIZING: Final = ("initContainerStatuses", "resources", "allocatedResources")
 
 
 class PodForm:
     """One form. Get it from :class:`FormBook`; forms are compared by identity."""
 
     __slots__ = (
-        "_book", "_relaxed", "anti_specs", "demands", "has_resource_claims", "hostname", "labels", "number", "ports",
-        "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
+        "_book", "_relaxed", "_size", "anti_specs", "demands", "has_resource_claims", "hostname", "labels", "number",
+        "ports", "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
     )  # fmt: skip
 
     def __init__(self, book: FormBook, number: int, demands: Demands, like: PodForm | None = None) -> None:
         self._book = book
         self._relaxed: PodForm | bool | None = False
+        self._size: PodForm | bool | None = False
         self.number = number
         self.demands = demands
         requirements, strict = demands.requirements(), demands.requirements(strict=True)
@@ -83,6 +89,21 @@ class PodForm:
         )
 
     @property
+    def asks_of_labels(self) -> bool:
+        """Whether labels of nodes have a say in where it fits."""
+        return bool(self.requirements) or self.hostname is not None
+
+    @property
+    def size(self) -> PodForm | None:
+        """A form of this size that fits wherever this one does, wishes given up or not; alike ones share it.
+
+        None if labels of nodes have a say: another alternative may be open where the first is not.
+        """
+        if self._size is False:
+            self._size = self._book.size(self)
+        return self._size  # type: ignore[return-value]  # False was replaced above
+
+    @property
     def cpu_and_memory(self) -> tuple[int, int]:
         """What the queue is ordered by."""
         return self.requests.get("cpu", 0), self.requests.get("memory", 0)
@@ -118,7 +139,9 @@ class FormBook:
         self._with_wishes = with_wishes
         self._tolerate_preferences = tolerate_preferences
         self._known: dict[bytes, PodForm] = {}
+        self._by_parts: dict[tuple[int, ...], tuple[tuple[object, ...], PodForm]] = {}
         self._by_identity: dict[int, QueuedPod] = {}
+        self._sizes: dict[tuple[bytes, tuple[Toleration, ...]], PodForm] = {}
         self.forms: list[PodForm] = []
 
     def forget_pods(self, needed: int) -> None:
@@ -143,11 +166,39 @@ class FormBook:
 
     def form_like(self, pod: JsonObject) -> PodForm:
         """The same, for who keeps it himself."""
+        parts = self._parts(pod)
+        alike = tuple(map(id, parts)) if parts is not None else ()
+        found = self._by_parts.get(alike)
+        if found is not None:
+            return found[1]
         key = self._key(pod)
         form = self._known.get(key)
         if form is None:
             form = self._known[key] = self._compile(pod)
+        if parts is not None:
+            if len(self._by_parts) >= _PARTS_KEPT:
+                self._by_parts.clear()
+            # The parts are kept beside the form, so that no other objects can get their identities.
+            self._by_parts[alike] = parts, form
         return form
+
+    def _parts(self, pod: JsonObject) -> tuple[object, ...] | None:
+        """All that the form of a usual pod goes by, of which pods of one template share the objects; None of another.
+
+        Labels are told apart by the set that they belong to.
+        """
+        metadata, spec, status = pod["metadata"], pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
+        if any(map(spec.get, _UNUSUAL)):
+            return None
+        statuses = status.get("containerStatuses") or ()
+        running: tuple[object, ...] = ()
+        if statuses:
+            if len(statuses) > 1 or any(map(status.get, _RESIZING)) or is_resize_infeasible(pod):
+                return None
+            one = statuses[0]
+            running = one.get("name"), one.get("resources"), one.get("allocatedResources")
+        labels = self._specs.label_set(metadata.get("namespace") or "", metadata.get("labels"))
+        return (labels, *map(spec.get, _USUAL), *running)
 
     def _key(self, pod: JsonObject) -> bytes:
         metadata, spec = pod["metadata"], pod.get("spec") or _EMPTY
@@ -202,6 +253,16 @@ class FormBook:
         relaxed = self._new(demands, form)
         self._bind(relaxed)
         return relaxed
+
+
+    def size(self, form: PodForm) -> PodForm | None:
+        """See :attr:`PodForm.size`."""
+        last, looser = form, form.relaxed
+        while looser is not None and not last.asks_of_labels:
+            last, looser = looser, looser.relaxed
+        if last.asks_of_labels:
+            return None
+        return self._sizes.setdefault((last.vector.tobytes(), last.demands.tolerations), last)
 
 
 def _resize(pod: JsonObject, status: Mapping[str, Any]) -> tuple[object, ...]:

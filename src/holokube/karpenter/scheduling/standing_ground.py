@@ -1,7 +1,8 @@
 """Groundwork that is carried on from solve to solve: only what has changed since the last is worked out anew.
 
-It stands as long as the cluster is plain: no pod cares where other pods are, and none has volumes to attach. Then what
-a solve goes by are sums over nodes. Otherwise each solve makes its own groundwork from nothing.
+It stands as long as the cluster is plain: no pod is to be near others or apart from them, and none has volumes to
+attach. Then what a solve goes by are sums over nodes, and over domains for pods that are spread. Otherwise each solve
+makes its own groundwork from nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.scheduling.census import Census, uid_of
 from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.groundwork import Groundwork, resource_names
 from holokube.karpenter.scheduling.node_list import differences
@@ -19,11 +21,23 @@ from holokube.karpenter.scheduling.pod_facts import is_plain
 from holokube.karpenter.scheduling.problem import Problem, SolveOptions
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template
+from holokube.karpenter.scheduling.topology_specs import spread_keys
 from holokube.kube.resources import is_resize_infeasible
 from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import InstanceType
 
 _CONTAINERS: Final = ("containers", "initContainers")
+_FORMS_KEPT: Final = 20_000
+"""Where labels that pods are spread by tell one release from the next, forms that nobody has any more pile up."""
+
+
+class _Words(NamedTuple):
+    """What pods speak of."""
+
+    resources: set[str]
+    watched: set[str]
+    """Labels that decide how they are spread."""
+    is_spread: bool
 
 
 class _Terms(NamedTuple):
@@ -57,20 +71,25 @@ class StandingGround:
         self._terms: _Terms | None = None
         self._base: Groundwork | None = None
         self._table: NodeTable | None = None
+        self._census: Census | None = None
+        """Pods by labels; not kept while none is spread."""
         self._resources: set[str] = set()
+        self._watched: set[str] = set()
+        self._is_spread = False
+        """Whether a pod has been met that is spread over domains."""
         self._nodes: Sequence[StateNode] | None = None
         self._seen: dict[StateNode, bool] = {}
         """All nodes as they were when last looked at, and whether each is plain."""
         self._special = 0
-        self._waiting: dict[int, tuple[JsonObject, set[str] | None]] = {}
-        """Pods that were to be placed the last time, with what they ask for; none if it is not plain."""
+        self._waiting: dict[int, tuple[JsonObject, _Words | None]] = {}
+        """Pods that were to be placed the last time, with what they speak of; none if it is not plain."""
 
     def ground(self, problem: Problem) -> Groundwork | None:
         """The groundwork of a problem; None if it has to be made from nothing."""
         if problem.volume_limits or problem.options.default_spread_constraints:
             return None
-        names = self._look_at(problem.pods)
-        if names is None:
+        words = self._look_at(problem.pods)
+        if words is None:
             return None
         changed, gone = self._differences(problem.state_nodes)
         if self._special:
@@ -79,14 +98,26 @@ class StandingGround:
             return None
         terms = _terms_of(problem)
         nodes = changed if self._table is not None else problem.state_nodes
-        names = names.union(*(node.pod_requests for node in nodes))
-        if self._base is None or self._terms is None or not self._terms.is_same(terms) or names - self._resources:
-            self._start(problem, terms, names)
+        names = words.resources.union(*(node.pod_requests for node in nodes))
+        spreading = [node for node in nodes if node.is_spread]
+        watched = words.watched.union(*(node.watched for node in spreading))
+        if (
+            self._base is None
+            or self._terms is None
+            or not self._terms.is_same(terms)
+            or not names <= self._resources
+            or not watched <= self._watched
+            or ((words.is_spread or spreading) and not self._is_spread)
+            or len(self._base.forms.forms) > _FORMS_KEPT
+        ):
+            self._is_spread = self._is_spread or words.is_spread or bool(spreading)
+            self._start(problem, terms, names, watched)
         self._advance(problem, changed, gone)
         base, table = self._base, self._table
         assert base is not None
         assert table is not None
-        return base.at(problem, [*problem.pods], table, _of_pools(base.templates, problem.pools))
+        census = base.census if self._census is None else self._census.without(map(uid_of, problem.pods))
+        return base.at(problem, [*problem.pods], table, census, _of_pools(base.templates, problem.pools))
 
     def _differences(self, nodes: Sequence[StateNode]) -> tuple[list[StateNode], list[StateNode]]:
         """Nodes that are not as they were, and those that were and are not any more."""
@@ -100,26 +131,34 @@ class StandingGround:
             self._special += not node.is_plain
         return changed, gone
 
-    def _look_at(self, pods: Sequence[JsonObject]) -> set[str] | None:
-        """The resources that pods speak of; None if one of them is not plain. Pods that are the same are known."""
-        before, known = self._waiting, dict[int, tuple[JsonObject, set[str] | None]]()
-        names: set[str] = set()
-        are_plain = True
+    def _look_at(self, pods: Sequence[JsonObject]) -> _Words | None:
+        """What pods speak of; None if one of them is not plain. Pods that are the same are known."""
+        before, known = self._waiting, dict[int, tuple[JsonObject, _Words | None]]()
+        names, watched = set[str](), set[str]()
+        are_plain, is_spread = True, False
         for pod in pods:
-            found = before.get(id(pod)) or (pod, resource_names(pod) if is_plain(pod) else None)
+            found = before.get(id(pod)) or (pod, _words_of(pod) if is_plain(pod) else None)
             known[id(pod)] = found
-            if found[1] is None:
+            words = found[1]
+            if words is None:
                 are_plain = False
-            elif not found[1] <= names:
-                names |= found[1]
+                continue
+            if not words.resources <= names:
+                names |= words.resources
+            if words.is_spread:
+                is_spread = True
+                watched |= words.watched
         self._waiting = known
-        return names if are_plain else None
+        return _Words(names, watched, is_spread) if are_plain else None
 
-    def _start(self, problem: Problem, terms: _Terms, names: set[str]) -> None:
+    def _start(self, problem: Problem, terms: _Terms, names: set[str], watched: set[str]) -> None:
         """Pools, types and DaemonSets are made ready; nodes come later."""
         self._resources |= names
+        self._watched |= watched
         self._terms = terms
-        self._base = Groundwork(replace(problem, pods=(), state_nodes=()), resources=self._resources)
+        self._base = Groundwork(
+            replace(problem, pods=(), state_nodes=()), resources=self._resources, watched=self._watched
+        )
         self._table = None
 
     def _advance(self, problem: Problem, changed: Sequence[StateNode], gone: Sequence[StateNode]) -> None:
@@ -128,6 +167,7 @@ class StandingGround:
         pools = {pool.name: pool for pool in problem.ordered_pools}
         if self._table is None:
             self._table = base.table(problem.active_nodes, pools)
+            self._census = base.census.carried_on(problem.state_nodes, ()) if self._is_spread else None
             return
         if not changed and not gone:
             return
@@ -136,6 +176,13 @@ class StandingGround:
         rows = self._table.rows
         leaving = {node.name for node in gone if node.name in rows and node.name not in kept}
         self._table = self._table.carried_on(staying, leaving, pools)
+        if self._census is not None:
+            self._census = self._census.carried_on(changed, gone)
+
+
+def _words_of(pod: JsonObject) -> _Words:
+    spread = (pod.get("spec") or {}).get("topologySpreadConstraints") or ()
+    return _Words(resource_names(pod), set(spread_keys(spread)), bool(spread))
 
 
 def _terms_of(problem: Problem) -> _Terms:

@@ -51,9 +51,9 @@ _OF_NODE: Final = (
     "provider_id",
 )  # fmt: skip
 """What goes by the Node alone once it is registered and initialized, as long as there is a claim or none."""
-_OF_BOTH: Final = ("is_deleted", "is_rebooting", "taints")
+_OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints")
 """What goes by Node and claim."""
-_OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "pod_requests", "running_pods")
+_OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "is_spread", "pod_requests", "running_pods", "watched")
 """What goes by pods alone."""
 _OF_NODE_AND_PODS: Final = ("available",)
 """What goes by pods and by what goes by the Node alone."""
@@ -174,16 +174,24 @@ class StateNode:
         return str((self.node.get("spec") or _EMPTY).get("providerID") or "")
 
     @cached_property
+    def claim_states(self) -> frozenset[str]:
+        """The conditions of its claim that are true, of which many are asked for at every change."""
+        statuses: dict[str, str] = {}
+        for condition in conditions.conditions_of(self._claim):
+            statuses.setdefault(condition.get("type", ""), condition.get("status", ""))
+        return frozenset([name for name, status in statuses.items() if status == "True"])
+
+    @cached_property
     def is_rebooting(self) -> bool:
         """Whether a restart in place is under way."""
-        return self.node_claim is not None and conditions.is_true(self.node_claim, REBOOTING)
+        return REBOOTING in self.claim_states
 
     @cached_property
     def is_deleted(self) -> bool:
         """Whether its deletion was asked for, or its instance is being ended."""
         if self.node_claim is not None:
             metadata = self.node_claim.get("metadata") or _EMPTY
-            return bool(metadata.get("deletionTimestamp")) or conditions.is_true(self.node_claim, INSTANCE_TERMINATING)
+            return bool(metadata.get("deletionTimestamp")) or INSTANCE_TERMINATING in self.claim_states
         return bool((self._node.get("metadata") or _EMPTY).get("deletionTimestamp"))
 
     @cached_property
@@ -264,11 +272,24 @@ class StateNode:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether neither other pods nor volumes have a say in where its pods go."""
+        """Whether its pods keep neither near to others nor apart from them, and no volume has a say."""
         for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of all() with a generator
             if not facts.is_plain:
                 return False
         return True
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether one of its pods is spread over domains."""
+        for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of any() with a generator
+            if facts.is_spread:
+                return True
+        return False
+
+    @cached_property
+    def watched(self) -> frozenset[str]:
+        """Labels of other pods that its pods go by when they are spread."""
+        return frozenset().union(*[facts.watched for facts in self.facts if facts.watched])
 
     @cached_property
     def available(self) -> ResourceVector:

@@ -60,6 +60,15 @@ class NodeFilter(NamedTuple):
     honor_taints: bool
     tolerations: tuple[Toleration, ...]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether every node counts."""
+        return not self.honor_taints and (
+            not self.honor_affinity
+            or not self.alternatives
+            or any(not wanted and on_host is None for wanted, on_host in self.alternatives)
+        )
+
     def admits(self, state: RequirementState, hostname: str | None, taints: tuple[Taint, ...]) -> bool:
         """Whether a node, or one to be, counts."""
         if self.honor_taints and not tolerates(taints, self.tolerations):
@@ -108,7 +117,8 @@ class GroupSpec:
         self.count_selector = LabelSelector.everything() if selector is None else self.selector
         self.max_skew = max_skew
         self.min_domains = min_domains
-        self.filter = node_filter
+        self.filter = None if node_filter is None or node_filter.is_open else node_filter
+        """Which nodes count; None if all do."""
         self.universe_tolerations = universe_tolerations
         """If domains count only where these tolerate the taints of some pool; None if they always do."""
         self._selected: dict[LabelSet, bool] = {}
@@ -153,12 +163,15 @@ def _selector_identity(selector: JsonObject | None) -> Hashable:
 class SpecBook:
     """All groups that pods of a problem ask for, and the labels that any selector looks at."""
 
-    def __init__(self, pods: Iterable[JsonObject], namespaces: Mapping[str, Labels]) -> None:
+    def __init__(
+        self, pods: Iterable[JsonObject], namespaces: Mapping[str, Labels], watched: Iterable[str] = ()
+    ) -> None:
+        """``watched`` are labels that selectors look at besides those of the pods."""
         self._namespaces = namespaces
         self._specs: dict[Hashable, GroupSpec] = {}
         self._label_sets: dict[tuple[str, tuple[tuple[str, str], ...]], LabelSet] = {}
         self._selected_namespaces: dict[bytes, frozenset[str]] = {}
-        self.watched = _watched_keys(pods)
+        self.watched = _watched_keys(pods).union(watched)
 
     def watched_labels(self, labels: Labels | None) -> dict[str, str]:
         """Those that some selector asks for."""
@@ -271,13 +284,20 @@ def _watched_keys(pods: Iterable[JsonObject]) -> frozenset[str]:
         if fingerprint in seen:
             continue
         seen.add(fingerprint)
-        for constraint in spread or ():
-            keys.update(constraint.get("matchLabelKeys") or ())
-            keys.update(_selector_keys(constraint.get("labelSelector")))
+        keys.update(spread_keys(spread or ()))
         for kind in ("podAffinity", "podAntiAffinity"):
             for terms in ((affinity or _EMPTY).get(kind) or _EMPTY).values():
                 for term in terms or ():
                     keys.update(_selector_keys((term.get("podAffinityTerm") or term).get("labelSelector")))
+    return frozenset(keys)
+
+
+def spread_keys(constraints: Iterable[JsonObject]) -> frozenset[str]:
+    """The labels that spread constraints look at."""
+    keys: set[str] = set()
+    for constraint in constraints:
+        keys.update(constraint.get("matchLabelKeys") or ())
+        keys.update(_selector_keys(constraint.get("labelSelector")))
     return frozenset(keys)
 
 

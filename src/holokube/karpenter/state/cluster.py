@@ -20,6 +20,7 @@ from holokube.karpenter.api.labels import (
     DISRUPTION_REASON,
     DO_NOT_DISRUPT,
     INITIALIZED_LABEL,
+    INSTANCE_TERMINATING,
     NODEPOOL_LABEL,
 )
 from holokube.karpenter.api.node_claim import NodeClassRef
@@ -40,6 +41,7 @@ from holokube.runtime.informers import InformerSet
 
 _REMEMBERED_DELETIONS: Final = 10_000
 _NO_FACTS: Final[tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]]] = (), ()
+_DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
 _DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
 
 
@@ -105,7 +107,8 @@ class ClusterState:
         self.unsynced_since_s: float | None = None
         nodes, claims, pods, pools = map(informers.get, (NODES, NODE_CLAIMS, PODS, NODE_POOLS))
         self._claims = claims
-        self._needs = (nodes, claims, pods, pools, *needs)
+        self._needs: tuple[Informer, ...] = (nodes, claims, pods, pools, *needs)
+        """Caches that are not known to be filled yet."""
         nodes.add_handler(self._on_node)
         claims.add_handler(self._on_claim)
         pods.add_handler(self._on_pod)
@@ -115,7 +118,10 @@ class ClusterState:
 
     def is_synced(self) -> bool:
         """Whether all caches are filled, and every claim has its instance."""
-        synced = not self._unlaunched and all(informer.has_synced for informer in self._needs)
+        if self._needs:
+            # A cache that is filled stays so.
+            self._needs = tuple(informer for informer in self._needs if not informer.has_synced)
+        synced = not self._unlaunched and not self._needs
         if synced:
             self.unsynced_since_s = None
         elif self.unsynced_since_s is None:
@@ -190,6 +196,16 @@ class ClusterState:
 
     def usage_of(self, pool_name: str) -> ResourceVector:
         """Capacity of a pool's nodes that stay, and their number under ``nodes``."""
+        self._recount()
+        return self._usage.of(pool_name)
+
+    @property
+    def usage_version(self) -> int:
+        """Differs when what pools use does."""
+        self._recount()
+        return self._usage.version
+
+    def _recount(self) -> None:
         for provider_id in self._uncounted:
             entry = self._entries.get(provider_id)
             node = self._state_node(entry) if entry is not None else None
@@ -198,12 +214,6 @@ class ClusterState:
             else:
                 self._usage.drop(provider_id)
         self._uncounted.clear()
-        return self._usage.of(pool_name)
-
-    @property
-    def usage_version(self) -> int:
-        """Differs when what pools use does, as of the last time that it was asked for."""
-        return self._usage.version
 
     @property
     def version(self) -> tuple[int, int]:
@@ -281,8 +291,11 @@ class ClusterState:
             if _is_older(claim, entry.claim):
                 return
             if _stands_alike(entry.claim, claim):
+                if not _counts_alike(entry.claim, claim):
+                    self._uncounted[provider_id] = None
                 entry.claim = claim
-                self._changed(entry)
+                self._version += 1
+                self._forget(entry)
                 return
         self._replace(entry, entry.node, claim)
 
@@ -403,7 +416,8 @@ class ClusterState:
         self._pods_changed(node_name)
 
     def _note_protection(self, key: str, pod: JsonObject | None) -> None:
-        value = ((pod or {}).get("metadata", {}).get("annotations") or {}).get(DO_NOT_DISRUPT)
+        annotations = pod["metadata"].get("annotations") if pod is not None else None
+        value = annotations.get(DO_NOT_DISRUPT) if annotations else None
         if value is not None and value != "true":
             self._timed_pods.add(key)
         else:
@@ -486,9 +500,24 @@ def _standing(entry: _Entry) -> tuple[bool, bool] | None:
 
 def _stands_alike(old: JsonObject, new: JsonObject) -> bool:
     """Whether neither marks nor the standing of an instance can differ between two states of its claim."""
-    return conditions_of(old) == conditions_of(new) and (
-        old["metadata"].get("deletionTimestamp") == new["metadata"].get("deletionTimestamp")
-    )
+    if old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
+        return False
+    before, after = conditions_of(old), conditions_of(new)
+    return before is after or _decisive(before) == _decisive(after)
+
+
+def _decisive(conditions: Iterable[JsonObject]) -> list[tuple[str, str]]:
+    """The conditions that tell of an instance's end, which nearly no claim has."""
+    return [(one["type"], one["status"]) for one in conditions if one["type"] in _DECISIVE_CONDITIONS]
+
+
+def _counts_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether two states of a claim, which stand alike, speak for the same pool, and for as much."""
+    before, after = old["metadata"].get("labels"), new["metadata"].get("labels")
+    if before is not after and before != after:
+        return False
+    before, after = (old.get("status") or {}).get("capacity"), (new.get("status") or {}).get("capacity")
+    return before is after or bool(before == after)
 
 
 def has_mark(node: JsonObject | None, claim: JsonObject | None) -> bool:
@@ -521,5 +550,5 @@ def _is_older(claim: JsonObject, known: JsonObject) -> bool:
     """Whether an answer that came late tells less than an event that came early."""
     if claim["metadata"]["uid"] != known["metadata"]["uid"]:
         return False
-    versions = [one["metadata"].get("resourceVersion") or "" for one in (claim, known)]
-    return all(version.isdecimal() for version in versions) and int(versions[0]) < int(versions[1])
+    version, known_version = (one["metadata"].get("resourceVersion") or "" for one in (claim, known))
+    return version.isdecimal() and known_version.isdecimal() and int(version) < int(known_version)

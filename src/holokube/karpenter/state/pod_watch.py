@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holokube.base.clock import Clock
 from holokube.client.audience import PHASE, SPEC
 from holokube.client.cache import object_key
@@ -10,6 +12,8 @@ from holokube.karpenter.api.node_claim import seconds_of
 from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.state.pod_times import PodTimes
 from holokube.kube.types import JsonObject
+
+_EMPTY: Final[JsonObject] = {}
 
 
 class PodWatch:
@@ -24,8 +28,10 @@ class PodWatch:
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None:
             return
-        is_bound = not _node(old) and bool(_node(new))
-        is_started = _phase(new) == "Running" and _phase(old) != "Running"
+        spec, status = new.get("spec") or _EMPTY, new.get("status") or _EMPTY
+        # What a change leaves alone is the very same object as a rule, so that one of the two need not be looked at.
+        is_bound = bool(spec.get("nodeName")) and spec is not old.get("spec") and not _node(old)
+        is_started = status.get("phase") == "Running" and status is not old.get("status") and _phase(old) != "Running"
         if not is_bound and not is_started:
             return
         now_s = self._clock.time()

@@ -64,6 +64,9 @@ class EvictionQueue:
         for pod in pods:
             item = (object_key(pod), str(pod["metadata"]["uid"]))
             known = item in self._deadlines_s
+            if not known and deadline_s is None and is_settled(pod):
+                # It leaves already.
+                continue
             given = [one for one in (self._deadlines_s.get(item), deadline_s) if one is not None]
             self._deadlines_s[item] = min(given, default=None)
             if not known:
