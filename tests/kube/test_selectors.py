@@ -153,3 +153,14 @@ def test_any_field_value_survives_escaping(value: str) -> None:
     assert unescape_value(escape_value(value)) == value
     selector = FieldSelector((FieldRequirement("metadata.name", "=", value),))
     assert FieldSelector.parse(str(selector)) == selector
+
+
+def test_a_json_selector_asked_for_again_is_the_same_and_a_bad_one_is_refused_again() -> None:
+    source = {"matchLabels": {"app": "web", "tier": "front"}}
+    selector = LabelSelector.from_json(source)
+    assert LabelSelector.from_json({"matchLabels": dict(source["matchLabels"])}) is selector
+    assert selector.matches({"app": "web", "tier": "front", "more": "x"}) and not selector.matches({"app": "web"})
+    assert LabelSelector.from_json({"matchLabels": {"app": "front", "tier": "web"}}) != selector
+    for _ in range(2):
+        with pytest.raises(SelectorError):
+            LabelSelector.from_json({"matchLabels": {"app": "not a value"}})

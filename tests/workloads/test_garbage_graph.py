@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from holokube.workloads.garbage_graph import Identity, OwnershipGraph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.workloads.garbage_graph import NOTHING, Effects, Identity, Node, OwnershipGraph, owners_of
 
 JsonObject = dict[str, Any]
 
@@ -87,3 +90,73 @@ def test_an_object_known_under_another_name_does_not_vanish_by_hearsay() -> None
     absent = Identity("v1", "ConfigMap", "default", "wrong", "owner")
     assert list(graph.found_absent(absent).to_delete) == ["a"]
     assert graph.get("owner") is not None
+
+
+UIDS = st.sampled_from("abcd")
+STEPS = st.lists(
+    st.tuples(
+        UIDS, st.booleans(),
+        st.lists(
+            st.tuples(UIDS, st.booleans(), st.sampled_from(["", "", "", "other"])),
+            max_size=2, unique_by=lambda each: each[0],
+        ),
+        st.booleans(), st.sampled_from([(), ("foregroundDeletion",), ("orphan",), ("other",)]),
+    ), max_size=25,
+)  # fmt: skip
+
+
+class LongWay(OwnershipGraph):
+    """Looks at the owners and at the finalizers whatever has changed, and tells it in effects of its own."""
+
+    def observe(self, old: Any, new: Any) -> Effects:
+        effects = Effects()
+        if new is None:
+            self._forget(old["metadata"]["uid"], effects)
+            return effects
+        uid = new["metadata"]["uid"]
+        node = self._nodes.get(uid)
+        if node is None:
+            node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
+            self._link(node, node.owners, effects)
+        else:
+            if node.virtual:
+                self._materialise(node, Identity.of(new), effects)
+            self._take_owners(node, owners_of(new), effects)
+        if new["metadata"].get("deletionTimestamp"):
+            node.being_deleted = True
+            self._transitions(node, old, new, effects)
+        return effects
+
+
+def shown(graph: OwnershipGraph) -> dict[str, Any]:
+    return {
+        uid: (
+            node.identity, node.owners, list(node.dependents), node.virtual, node.being_deleted,
+            node.deleting_dependents,
+        )
+        for uid, node in graph._nodes.items()
+    }  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(STEPS)
+def test_the_short_way_to_a_graph_leads_where_the_long_one_does(steps: list[Any]) -> None:
+    short, long, live = OwnershipGraph(), LongWay(), dict[str, JsonObject]()
+    given_out: list[tuple[Effects, Effects]] = []
+    for uid, goes, owners, leaving, finalizers in steps:
+        old = live.pop(uid, None)
+        if goes and old is None:
+            continue
+        meta: JsonObject = {"finalizers": list(finalizers)} if finalizers else {}
+        if leaving or (old is not None and old["metadata"].get("deletionTimestamp")):
+            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        references = [ref(owner, name=name, blocks=blocks) for owner, blocks, name in owners if owner != uid]
+        new = None if goes else obj(uid, *references, **meta)
+        if new is not None:
+            live[uid] = new
+        effects = short.observe(old, new)
+        given_out.append((effects, long.observe(old, new)))
+        assert shown(short) == shown(long)
+    # What was given out stays as it was, whatever came later.
+    assert all(effects == expected for effects, expected in given_out)
+    assert Effects() == NOTHING

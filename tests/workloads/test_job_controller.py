@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 
 from holokube.client.faulty import Faults
 from holokube.client.resources import JOBS, PODS
-from holokube.kube.errors import NotFound
+from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.types import JsonObject
 from holokube.runtime.result import Result
 from holokube.workloads import job_controller, ttl_after_finished_controller
 from holokube.workloads.job_controller import JobReconciler
+from holokube.workloads.job_tracking import declare_end
 from tests.builders import pod
 from tests.workloads.world import STORM, World, conditions
 
@@ -238,6 +240,33 @@ def test_a_finished_job_is_deleted_after_its_time_to_live() -> None:
         assert leaving
 
 
+def is_leaving(world: World) -> bool:
+    return bool(world.get(JOBS, "work")["metadata"].get("deletionTimestamp"))
+
+
+def test_a_time_to_live_that_is_changed_counts_from_the_end_of_the_job() -> None:
+    with world_of() as world:
+        world.create(JOBS, make(ttlSecondsAfterFinished=100))
+        world.pass_time(60)
+        world.patch(JOBS, "work", {"spec": {"ttlSecondsAfterFinished": 200}})
+        world.pass_time(120)
+        assert not is_leaving(world)
+        world.patch(JOBS, "work", {"spec": {"ttlSecondsAfterFinished": 185}})
+        world.pass_time(3)
+        assert not is_leaving(world)
+        world.pass_time(17)
+        assert is_leaving(world)
+
+
+def test_a_job_whose_time_is_over_when_it_is_given_one_goes_at_once() -> None:
+    with world_of() as world:
+        world.create(JOBS, make())
+        world.pass_time(60)
+        world.patch(JOBS, "work", {"spec": {"ttlSecondsAfterFinished": 10}})
+        world.pass_time(0.1)
+        assert is_leaving(world)
+
+
 def test_pods_of_a_deleted_job_do_not_hang_on_their_finalizer() -> None:
     with world_of("ready") as world:
         world.create(JOBS, make(completions=2, parallelism=2))
@@ -308,15 +337,8 @@ def test_changes_that_are_passed_over_would_have_led_to_nothing(seed: int, monke
 
 
 def test_nothing_is_remembered_of_jobs_that_are_over() -> None:
-    made: list[JobReconciler] = []
-    usual = JobReconciler.__init__
-
-    def noted(self: JobReconciler, *args: Any) -> None:
-        made.append(self)
-        usual(self, *args)
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(JobReconciler, "__init__", noted)
+        made = reconcilers(patched)
         with world_of() as world:
             world.create(JOBS, make(completions=3, parallelism=2))
             world.create(JOBS, make("gone", completions=3, parallelism=1, suspend=True))
@@ -328,3 +350,152 @@ def test_nothing_is_remembered_of_jobs_that_are_over() -> None:
                 reconciler._backoffs or reconciler._removed or reconciler._selectors or reconciler._busy
                 or reconciler._written._versions or reconciler._expectations._by_owner
             )  # fmt: skip
+
+
+def is_complete(job: JsonObject) -> bool:
+    return "Complete" in conditions(job)
+
+
+def after_writing(
+    condition: str, patched: pytest.MonkeyPatch, act: Callable[[JobReconciler], Awaitable[None]]
+) -> None:
+    """Does something once, between the write of a condition and the controller's hearing the answer."""
+    usual = JobReconciler._write
+    done: list[JsonObject] = []
+
+    async def write(self: JobReconciler, job: JsonObject, status: JsonObject) -> JsonObject:
+        written = await usual(self, job, status)
+        if condition in conditions(written) and not done:
+            done.append(written)
+            await act(self)
+        return written
+
+    patched.setattr(JobReconciler, "_write", write)
+
+
+async def wait(reconciler: JobReconciler) -> None:
+    await reconciler._clock.sleep(3)
+
+
+def reconcilers(patched: pytest.MonkeyPatch) -> list[JobReconciler]:
+    made: list[JobReconciler] = []
+    usual = JobReconciler.__init__
+
+    def noted(self: JobReconciler, *args: Any) -> None:
+        made.append(self)
+        usual(self, *args)
+
+    patched.setattr(JobReconciler, "__init__", noted)
+    return made
+
+
+def test_the_life_of_a_plain_job_takes_three_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    usual = JobReconciler.reconcile
+
+    async def counted(self: JobReconciler, key: str) -> Result | None:
+        looks.append(key)
+        return await usual(self, key)
+
+    monkeypatch.setattr(JobReconciler, "reconcile", counted)
+    with world_of() as world:
+        world.kubelet.start_s = 0.5
+        world.create(JOBS, make(ttlSecondsAfterFinished=20))
+        world.pass_time(15)
+        assert is_complete(world.get(JOBS, "work"))
+        world.pass_time(60)
+        assert world.get(JOBS, "work")["metadata"]["deletionTimestamp"]
+        # One makes the pod, one tells that it is ready, one counts it.
+        assert len(looks) == 3
+
+
+def test_a_job_that_lacks_a_pod_is_looked_at_although_only_its_status_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = reconcilers(monkeypatch)
+    with world_of("ready") as world:
+        world.create(JOBS, make(completions=2, parallelism=2))
+        world.pass_time(20)
+        (reconciler,) = made
+        job = world.get(JOBS, "work")
+        assert not reconciler.concerns_job(job, job)
+        assert reconciler.concerns_job(None, job) and reconciler.concerns_job(job, None)
+        for change in ({"active": 1}, {"ready": 1}, {"terminating": 1}, {"startTime": None}):
+            assert reconciler.concerns_job(job, {**job, "status": {**job["status"], **change}})
+        assert reconciler.concerns_job(job, {**job, "spec": {**job["spec"], "parallelism": 1}})
+        # A pod that was made and is not in the cache yet may be one too many.
+        reconciler._expectations.created("default/work", {"metadata": {
+            "namespace": "default", "name": "new", "uid": "new", "resourceVersion": str(10**9),
+        }})  # fmt: skip
+        assert reconciler.concerns_job(job, job)
+
+
+def test_a_job_whose_end_could_not_be_written_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = reconcilers(monkeypatch)
+    usual = JobReconciler._write
+    refused: list[JsonObject] = []
+
+    async def write(self: JobReconciler, job: JsonObject, status: JsonObject) -> JsonObject:
+        if any(c["type"] == "Complete" for c in status.get("conditions") or ()) and len(refused) < 3:
+            refused.append(status)
+            raise Conflict("somebody else wrote first")
+        return await usual(self, job, status)
+
+    monkeypatch.setattr(JobReconciler, "_write", write)
+    with world_of() as world:
+        world.create(JOBS, make())
+        world.pass_time(60)
+        assert len(refused) == 3
+        assert is_complete(world.get(JOBS, "work")) and world.get(JOBS, "work")["status"]["succeeded"] == 1
+        assert not made[0]._ending
+
+
+def test_changes_kept_from_a_job_are_made_up_for_when_its_end_does_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put_off: list[JsonObject] = []
+
+    def hesitant(status: JsonObject, end: JsonObject | None) -> JsonObject | None:
+        if end is not None and not put_off:
+            put_off.append(end)
+            return None
+        return declare_end(status, end)
+
+    monkeypatch.setattr(job_controller, "declare_end", hesitant)
+    after_writing("SuccessCriteriaMet", monkeypatch, wait)
+    made = reconcilers(monkeypatch)
+    with world_of() as world:
+        # Without pods there is no second write whose coming by would do as well.
+        world.create(JOBS, make(completions=0))
+        world.pass_time(60)
+        assert put_off and is_complete(world.get(JOBS, "work"))
+        assert not made[0]._ending
+
+
+def test_a_job_is_forgotten_even_if_its_end_is_seen_before_the_answer_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = reconcilers(monkeypatch)
+
+    after_writing("Complete", monkeypatch, wait)
+    with world_of() as world:
+        world.create(JOBS, make())
+        world.pass_time(60)
+        assert is_complete(world.get(JOBS, "work"))
+        (reconciler,) = made
+        assert not (
+            reconciler._backoffs or reconciler._removed or reconciler._selectors or reconciler._ending
+            or reconciler._written._versions
+        )  # fmt: skip
+
+
+def test_a_job_made_anew_while_the_end_of_the_old_one_was_written_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def replace(reconciler: JobReconciler) -> None:
+        await reconciler._client.delete(JOBS, "work", "default", propagation="Background")
+        await reconciler._client.create(JOBS, make())
+        await reconciler._clock.sleep(1)
+
+    after_writing("Complete", monkeypatch, replace)
+    with world_of() as world:
+        first = world.create(JOBS, make())
+        world.pass_time(120)
+        second = world.get(JOBS, "work")
+        assert second["metadata"]["uid"] != first["metadata"]["uid"] and is_complete(second)

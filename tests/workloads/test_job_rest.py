@@ -9,7 +9,7 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.workloads.job_decisions import Backoff, JobView, PodChanges, decide_end, decide_pods, is_complete
 from holokube.workloads.job_pods import TRACKING_FINALIZER
-from holokube.workloads.job_rest import runs_as_it_should
+from holokube.workloads.job_rest import runs_as_it_should, status_at_rest
 from holokube.workloads.job_tracking import decide_tracking
 from holokube.workloads.pod_status import is_pod_ready
 from holokube.workloads.status_writes import same_status
@@ -75,6 +75,34 @@ def test_nothing_is_decided_for_a_job_at_rest(
     tracking = decide_tracking(view, dict(view.status), None)
     assert same_status(tracking.status, job["status"]) and not tracking.release and tracking.end is None
     assert view.new_backoff == Backoff()
+
+
+@settings(deadline=None, max_examples=300)
+@given(PODS, st.lists(SPECS, max_size=2), st.lists(STATUSES, max_size=2))
+def test_the_status_of_a_job_at_rest_is_what_the_whole_decision_would_write(
+    drawn: list[tuple[str, bool, bool]], specs: list[JsonObject], statuses: list[JsonObject]
+) -> None:
+    pods = [pod_of(number, each) for number, each in enumerate(drawn)]
+    job = job_of(pods, *((spec, {}) for spec in specs), *(({}, status) for status in statuses))
+    status = status_at_rest(job, pods, SELECTOR)
+    if status is None:
+        return
+    view = JobView(job, pods, frozenset(), True, Backoff(), NOW)
+    assert decide_end(view) is None
+    assert decide_pods(view) == PodChanges()
+    assert not is_complete(view, len(view.active))
+    counts = {"active": len(view.active), "ready": view.ready, "terminating": view.terminating}
+    tracking = decide_tracking(view, {**view.status, **counts, "startTime": view.start_time}, None)
+    assert same_status(tracking.status, status) and not tracking.release and tracking.end is None
+    assert view.new_backoff == Backoff()
+    assert (status is job["status"]) == (status == job["status"]) == runs_as_it_should(job, pods, SELECTOR)
+
+
+def test_a_job_at_rest_whose_pods_became_ready_only_has_to_say_so() -> None:
+    pods = [pod_of(0, ("Running", True, False)), pod_of(1, ("Pending", False, False))]
+    behind = job_of(pods, ({}, {"ready": 0}))
+    assert status_at_rest(behind, pods, SELECTOR) == {**behind["status"], "ready": 1}
+    assert status_at_rest(job_of(pods, ({}, {"active": 1})), pods, SELECTOR) is None
 
 
 def test_a_job_with_all_its_pods_rests_until_one_ends_or_its_status_is_wrong() -> None:

@@ -51,6 +51,19 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
         assert home.exists(PODS, "p")
 
 
+def test_the_quarantine_begins_anew_when_a_node_has_been_back() -> None:
+    with house(node("n1"), pod("p", node="n1")) as home:
+        home.delete(NODES, "n1")
+        home.pass_time(30)
+        home.create(NODES, node("n1"))
+        home.pass_time(30)
+        home.delete(NODES, "n1")
+        home.pass_time(40)
+        assert home.exists(PODS, "p")
+        home.pass_time(41)
+        assert not home.exists(PODS, "p")
+
+
 def test_only_so_many_terminated_pods_are_kept_and_evicted_ones_go_first() -> None:
     pods = [over(f"p{n}", f"{n:02}") for n in range(4)]
     evicted = over("evicted", "30", phase="Failed", reason="Evicted")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cmp_to_key, partial
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holokube.kube.timeformat import format_time
+from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 from holokube.workloads import pod_status
 from tests.builders import pod
@@ -112,3 +115,48 @@ def test_what_was_found_out_before_does_not_change_the_order(
         fresh = pod_status.deletion_order(present, present, NOW)
         assert [pod["metadata"]["name"] for pod in remembered] == [pod["metadata"]["name"] for pod in fresh]
         assert len(known) == len(present), "who is gone is forgotten"
+
+
+def compared(mine: JsonObject, theirs: JsonObject, company: dict[str, int]) -> int:
+    """The order spelled out for two pods: negative if the first is missed less, zero if neither is."""
+
+    def magnitude(moment: datetime | None) -> int:
+        return -1 if moment is None else max(0, int((NOW - moment).total_seconds() * 1e9)).bit_length()
+
+    def first(one: JsonObject) -> tuple[Any, ...]:
+        node, ready = pod_status.node_of(one), pod_status.is_pod_ready(one)
+        place = {"Pending": 0, "Unknown": 1, "Running": 2}[pod_status.phase(one)]
+        since = magnitude(pod_status.ready_since(one)) if ready else 0
+        return bool(node), place, ready, pod_status.deletion_cost(one), -company.get(node, 0), since
+
+    if first(mine) != first(theirs):
+        return -1 if first(mine) < first(theirs) else 1
+    by_uid = -1 if mine["metadata"]["uid"] < theirs["metadata"]["uid"] else 1
+    if pod_status.ready_since(mine) != pod_status.ready_since(theirs):
+        return by_uid
+    made_, other = (parse_time(one["metadata"]["creationTimestamp"]) for one in (mine, theirs))
+    if made_ == other:
+        return 0
+    return magnitude(made_) - magnitude(other) or by_uid
+
+
+@settings(deadline=None)
+@given(st.lists(DRAWN, max_size=40), st.lists(DRAWN, max_size=6))
+def test_the_order_is_that_of_comparing_pods_two_by_two(drawn: Any, drawn_others: Any) -> None:
+    pods, others = (
+        [
+            made(f"{prefix}{number}-{place}", node=node, phase=phase, ready_s=ready_s, age_s=age_s)
+            for place, (number, node, phase, ready_s, age_s) in enumerate(some)
+        ]
+        for prefix, some in (("p", drawn), ("q", drawn_others))
+    )
+    related = [*pods, *others]
+    company = Counter(pod_status.node_of(one) for one in related)
+    # Not all comparisons agree with each other, so that only the same way of sorting gives the same order.
+    by_two: Callable[[JsonObject, JsonObject], int] = partial(compared, company=company)
+    expected = sorted(pods, key=cmp_to_key(by_two))
+    assert pod_status.deletion_order(pods, related, NOW) == expected
+    known: pod_status.Standings = {}
+    # What was known at another moment, when ages were others, is of use for all but the ages.
+    pod_status.deletion_order(pods, others, NOW - timedelta(days=1), known)
+    assert pod_status.deletion_order(pods, related, NOW, known) == expected

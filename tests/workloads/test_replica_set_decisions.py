@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from holokube.kube.selectors import LabelSelector
 from holokube.workloads.pod_control import BURST_PODS
-from holokube.workloads.pod_status import is_active, is_terminated, is_terminating
+from holokube.workloads.pod_status import Standings, is_active, is_terminated, is_terminating
 from holokube.workloads.replica_set_decisions import (
     call_roll,
     decide_replicas,
     decide_status,
+    decide_surplus,
     replicas_of,
     roll_of,
     template_labels_of,
@@ -54,6 +55,29 @@ def test_those_missed_least_go_first() -> None:
     assert sorted(gone) == sorted(pod["metadata"]["name"] for pod in pods)
     order = [pod["metadata"]["name"] for pod in decide_replicas(1, pods, pods, NOW).delete]
     assert order == ["unbound", "pending", "unready", "cheap"]
+
+
+DRAWN = st.tuples(
+    st.sampled_from(["", "n1", "n2", "n3"]), st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
+    st.one_of(st.none(), st.sampled_from([5, 100, 120, 1000])), st.booleans(),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.lists(DRAWN, max_size=12), st.integers(0, 12)), max_size=3), st.lists(DRAWN, max_size=5))
+def test_who_goes_is_found_from_all_pods_of_an_owner_as_from_its_active_ones(rounds: Any, drawn_others: Any) -> None:
+    def made(name: str, drawn: Any) -> JsonObject:
+        node, phase, ready_s, is_leaving = drawn
+        return a_pod(name, phase, ready_s=ready_s, node=node, leaving=is_leaving)
+
+    others = [made(f"other{n}", drawn) for n, drawn in enumerate(drawn_others)]
+    pods: list[JsonObject] = []
+    known: Standings = {}
+    for number, (drawn_pods, wanted) in enumerate(rounds):
+        pods = [*pods[::2], *(made(f"p{number}-{n}", drawn) for n, drawn in enumerate(drawn_pods))]
+        active = [pod for pod in pods if is_active(pod)]
+        expected = decide_replicas(wanted, active, [*pods, *others], NOW).delete
+        assert list(decide_surplus(wanted, pods, others, NOW, known)) == list(expected)
 
 
 def test_the_status_counts_and_leaves_zeros_out() -> None:

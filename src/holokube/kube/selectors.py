@@ -217,10 +217,10 @@ class LabelSelector:
         if selector is None:
             return _NOTHING
         labels, expressions = selector.get("matchLabels"), selector.get("matchExpressions")
-        if not labels and not expressions:
-            return _EVERYTHING
+        if not expressions:
+            return _equal_to(tuple(labels.items())) if labels else _EVERYTHING
         found = [LabelRequirement.checked(k, Operator.EQUALS, (v,)) for k, v in (labels or {}).items()]
-        for expression in expressions or ():
+        for expression in expressions:
             word = expression.get("operator", "")
             operator = _JSON_OPERATORS.get(word)
             if operator is None:
@@ -281,6 +281,12 @@ class LabelSelector:
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _EVERYTHING: Final = LabelSelector()
 _NOTHING: Final = LabelSelector(matches_nothing=True)
+
+
+# A workload's selector is asked for at each of its writes and by each of its controllers.
+@lru_cache(maxsize=4096)
+def _equal_to(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
+    return LabelSelector([LabelRequirement.checked(key, Operator.EQUALS, (value,)) for key, value in labels])
 
 
 def validate_label_selector(selector: Mapping[str, Any] | None, path: str) -> list[Cause]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -39,8 +39,7 @@ from holokube.workloads.status_writes import same_status
 WORKERS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class _LastWords:
+class _LastWords(NamedTuple):
     """What was last told of a Deployment that is at rest.
 
     Each status that is written brings the Deployment back here. What was decided from the same set at the same moment

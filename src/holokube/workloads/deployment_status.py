@@ -68,14 +68,19 @@ def count_status(
     now: datetime,
 ) -> JsonObject:
     """Counts over all sets, and whether enough is available."""
-    available = _sum(replica_sets, "availableReplicas")
-    wanted_by_sets = sum(replicas_of(rs) for rs in replica_sets)
-    collisions = (deployment.get("status") or {}).get("collisionCount")
+    wanted_by_sets = replicas = ready = available = 0
+    for rs in replica_sets:
+        wanted_by_sets += replicas_of(rs)
+        told = rs.get("status")
+        if told:
+            replicas += told.get("replicas") or 0
+            ready += told.get("readyReplicas") or 0
+            available += told.get("availableReplicas") or 0
     counts = {
         "observedGeneration": int(deployment["metadata"].get("generation") or 0),
-        "replicas": _sum(replica_sets, "replicas"),
-        "updatedReplicas": _sum([new] if new else [], "replicas"),
-        "readyReplicas": _sum(replica_sets, "readyReplicas"),
+        "replicas": replicas,
+        "updatedReplicas": (new.get("status") or {}).get("replicas") or 0 if new else 0,
+        "readyReplicas": ready,
         "availableReplicas": available,
         "unavailableReplicas": max(0, wanted_by_sets - available),
     }
@@ -83,6 +88,7 @@ def count_status(
     terminating = _terminating(replica_sets)
     if terminating is not None:
         status["terminatingReplicas"] = terminating
+    collisions = (deployment.get("status") or {}).get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
     status["conditions"] = _availability(
@@ -118,8 +124,9 @@ def rollout_status(
         status["conditions"] = remove_condition(status["conditions"], "Progressing")
     else:
         status["conditions"] = _progress(deployment, status, new, now)
-    failures = [*([new] if new else []), *replica_sets]
-    failure = next((f for rs in failures if (f := find_condition(conditions_of(rs), "ReplicaFailure"))), None)
+    failure = find_condition(conditions_of(new), "ReplicaFailure") if new else None
+    for rs in replica_sets:
+        failure = failure or find_condition(conditions_of(rs), "ReplicaFailure")
     if failure is None:
         status["conditions"] = remove_condition(status["conditions"], "ReplicaFailure")
     else:
@@ -158,8 +165,10 @@ def _progress(
 
 def is_complete(deployment: JsonObject, status: JsonObject) -> bool:
     wanted = replicas_of(deployment)
-    return (
-        all(status.get(n, 0) == wanted for n in ("updatedReplicas", "replicas", "availableReplicas"))
+    return bool(
+        status.get("updatedReplicas", 0) == wanted
+        and status.get("replicas", 0) == wanted
+        and status.get("availableReplicas", 0) == wanted
         and status.get("observedGeneration", 0) >= (deployment["metadata"].get("generation") or 0)
     )
 
@@ -168,9 +177,9 @@ def progress_check_in_s(deployment: JsonObject, status: JsonObject, now: datetim
     """When to look whether the deadline has passed; None if there is none to pass."""
     seconds = deadline_s(deployment)
     current = find_condition(status.get("conditions") or [], "Progressing")
-    if seconds is None or current is None or is_complete(deployment, status):
+    if seconds is None or current is None or current.get("reason") in (TIMED_OUT, COMPLETE):
         return None
-    if current.get("reason") in (TIMED_OUT, COMPLETE):
+    if is_complete(deployment, status):
         return None
     updated = parse_time(current.get("lastUpdateTime") or format_time(now))
     left_s = (updated + timedelta(seconds=seconds) - now).total_seconds()
@@ -196,15 +205,6 @@ def _moves(old: JsonObject, new: JsonObject) -> bool:
         new.get(name, 0) > old.get(name, 0)
         for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
     )
-
-
-def _sum(replica_sets: Sequence[JsonObject], name: str) -> int:
-    total = 0
-    for rs in replica_sets:
-        status = rs.get("status")
-        if status:
-            total += int(status.get(name) or 0)
-    return total
 
 
 def _terminating(replica_sets: Sequence[JsonObject]) -> int | None:

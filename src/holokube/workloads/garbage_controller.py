@@ -59,6 +59,7 @@ from holokube.workloads import garbage_decisions as decisions
 from holokube.workloads.garbage_decisions import Delete, DropReferences, OwnerState
 from holokube.workloads.garbage_graph import (
     FOREGROUND_FINALIZER,
+    NOTHING,
     ORPHAN_FINALIZER,
     Effects,
     Identity,
@@ -234,8 +235,9 @@ class GarbageCollector:
             self._log.warning("Not everything could be read in time, collecting without it", missing=missing)
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        if not self.graph.is_as_before(old, new):
-            self._apply(self.graph.observe(old, new))
+        effects = self.graph.observe(old, new)
+        if effects is not NOTHING:
+            self._apply(effects)
 
     def _apply(self, effects: Effects) -> None:
         for uid in effects.to_orphan:

@@ -119,11 +119,17 @@ class Effects:
     """Objects that refer to an owner in another namespace, and what they refer to."""
 
 
+NOTHING: Final = Effects()
+"""No effect at all; nobody may change it."""
+
+
 class OwnershipGraph:
     """Owners and dependents of everything that the collector watches."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
+        # What the next change writes its effects to. Most have none, and leave it for the one after them.
+        self._effects = Effects()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -131,42 +137,37 @@ class OwnershipGraph:
     def get(self, uid: str) -> Node | None:
         return self._nodes.get(uid)
 
-    def is_as_before(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
-        """Whether a change is none to this graph; most are not, and this is quick."""
-        if old is None or new is None:
-            return False
-        was, is_ = old["metadata"], new["metadata"]
-        node = self._nodes.get(is_.get("uid") or "")
-        return (
-            node is not None and not node.virtual
-            and was.get("ownerReferences") == is_.get("ownerReferences")
-            and was.get("deletionTimestamp") == is_.get("deletionTimestamp")
-            and was.get("finalizers") == is_.get("finalizers")
-        )  # fmt: skip
-
     def observe(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Effects:
-        """Takes over one change as an informer tells it."""
-        effects = Effects()
-        if new is None:
+        """Takes over one change as an informer tells it; ``NOTHING`` if it raises no question, as most do not."""
+        effects = self._effects
+        if new is not None:
+            self._take(old, new, effects)
+        else:
             assert old is not None
             self._forget(old["metadata"].get("uid") or "", effects)
-            return effects
-        uid = new["metadata"].get("uid") or ""
+        if not (effects.to_delete or effects.to_orphan or effects.wrong_namespace):
+            return NOTHING
+        self._effects = Effects()
+        return effects
+
+    def _take(self, old: Mapping[str, Any] | None, new: Mapping[str, Any], effects: Effects) -> None:
+        meta = new["metadata"]
+        uid = meta.get("uid")
         if not uid:
-            return effects
+            return
         node = self._nodes.get(uid)
         if node is None:
-            node = Node(Identity.of(new), owners_of(new))
-            self._nodes[uid] = node
+            node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
             self._link(node, node.owners, effects)
-        else:
-            if node.virtual:
-                self._materialise(node, Identity.of(new), effects)
+        elif node.virtual:
+            self._materialise(node, Identity.of(new), effects)
             self._take_owners(node, owners_of(new), effects)
-        if new["metadata"].get("deletionTimestamp"):
+        elif old is None or not _same(old["metadata"].get("ownerReferences"), meta.get("ownerReferences")):
+            self._take_owners(node, owners_of(new), effects)
+        if meta.get("deletionTimestamp"):
             node.being_deleted = True
-            self._transitions(node, old, new, effects)
-        return effects
+            if meta.get("finalizers"):
+                self._transitions(node, old, new, effects)
 
     def found_absent(self, identity: Identity) -> Effects:
         """Takes over that a live look found nothing there, or another object of that name."""
@@ -239,22 +240,25 @@ class OwnershipGraph:
         if suspicious:
             effects.to_delete[uid] = None
 
-    def _unlink(self, node: Node, owner_uid: str) -> None:
+    def _unlink(self, node: Node, owner_uid: str) -> Node | None:
+        """The owner, unless it is not known, or was known only because of this dependent."""
         owner = self._nodes.get(owner_uid)
         if owner is None:
-            return
+            return None
         owner.dependents.pop(node.identity.uid, None)
         if owner.virtual and not owner.dependents:
             del self._nodes[owner_uid]
+            return None
+        return owner
 
     def _forget(self, uid: str, effects: Effects) -> None:
         node = self._nodes.pop(uid, None)
         if node is None:
             return
-        effects.to_delete.update(dict.fromkeys(node.dependents))
+        if node.dependents:
+            effects.to_delete.update(dict.fromkeys(node.dependents))
         for reference in node.owners:
-            self._unlink(node, reference.uid)
-            owner = self._nodes.get(reference.uid)
+            owner = self._unlink(node, reference.uid)
             if owner is not None and owner.deleting_dependents:
                 effects.to_delete[reference.uid] = None
 
@@ -276,6 +280,11 @@ class OwnershipGraph:
                 wrong = reference.identity(dependent.identity.namespace)
                 effects.wrong_namespace.append((dependent.identity, wrong))
                 return
+
+
+def _same(before: Any, after: Any) -> bool:
+    """In process, what a write leaves alone is the very same object."""
+    return before is after or bool(before == after)
 
 
 def _refers_to(dependent: Node, identity: Identity) -> bool:

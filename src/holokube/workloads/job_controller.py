@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from holokube.base.clock import Clock
@@ -38,7 +38,7 @@ from holokube.workloads.job_decisions import (
     is_finished,
 )
 from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
-from holokube.workloads.job_rest import runs_as_it_should
+from holokube.workloads.job_rest import runs_as_it_should, status_at_rest
 from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
 from holokube.workloads.pod_control import PodControl
@@ -82,17 +82,25 @@ class JobReconciler:
         self._backoffs: dict[str, tuple[str, Backoff]] = {}
         self._selectors: dict[str, tuple[JsonObject | None, LabelSelector]] = {}
         self._busy: set[str] = set()
+        # Jobs whose end is being written: whether a change was kept from them meanwhile.
+        self._ending: dict[str, bool] = {}
         # By key: uids whose finalizer was removed while the cache still shows it.
         self._removed: dict[str, set[str]] = {}
 
     def concerns_job(self, old: JsonObject | None, new: JsonObject | None) -> bool:
-        """Whether a change of a Job calls for a look: of one that is over or gone only what is known is forgotten,
-        unless it left pods behind that wait to be counted."""
+        """Whether a change of a Job calls for a look: not if it runs as it should, which is what most of our own writes
+        show. Of one that is over or gone only what is known is forgotten, unless it left pods behind that wait to be
+        counted."""
         latest = new if new is not None else old
-        if latest is None or (new is not None and not is_finished(new)):
+        if latest is None:
             return True
         key = object_key(latest)
-        if key in self._busy or self._pods.has_indexed(TRACKED_INDEX, key):
+        if key in self._busy:
+            return old is None or new is None or not self._keeps_back(key)
+        if new is not None and not is_finished(new):
+            pods = () if old is None else self._certain_pods(key, new)
+            return not (pods and runs_as_it_should(new, pods, self._selector(key, new)))
+        if self._pods.has_indexed(TRACKED_INDEX, key):
             return True
         self._forget(key)
         return False
@@ -100,15 +108,27 @@ class JobReconciler:
     def concerns_pod(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a change of a Job's pod calls for a look: not if it has been counted and the Job is over or gone."""
         latest = new if new is not None else old
-        if latest is None or is_tracked(latest) or (old is not None and is_tracked(old)):
+        if latest is None or is_tracked(latest):
             return True
         references = latest["metadata"].get("ownerReferences")
         reference = controller_of(latest)
         if reference is None or (old is not None and old["metadata"].get("ownerReferences") != references):
             return True
         key = f"{latest['metadata']['namespace']}/{reference['name']}"
+        if key in self._busy:
+            return not self._keeps_back(key)
+        if old is not None and is_tracked(old):
+            return True
         job = self._jobs.by_key(key)
-        return key in self._busy or (job is not None and not is_finished(job))
+        return job is not None and not is_finished(job)
+
+    def _keeps_back(self, key: str) -> bool:
+        """Whether a change need not be told to the look under way: once the end is written nothing else matters. It
+        is made up for if the end does not come to be."""
+        if key not in self._ending:
+            return False
+        self._ending[key] = True
+        return True
 
     async def reconcile(self, key: str) -> Result | None:
         self._busy.add(key)
@@ -130,7 +150,11 @@ class JobReconciler:
             return None
         if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
             return None
-        if self._rests(key, job):
+        pods = self._certain_pods(key, job)
+        at_rest = status_at_rest(job, pods, self._selector(key, job)) if pods else None
+        if at_rest is not None:
+            if at_rest is not job["status"]:
+                await self._write(job, at_rest)
             return None
         view = await self._observe(key, job)
         end = decide_end(view)
@@ -155,17 +179,20 @@ class JobReconciler:
             status = self._note_suspension(view, status)
         elif end is not None and not view.settled:
             end = None
-        await self._track(key, view, status, end)
+        try:
+            await self._track(key, view, status, end)
+        finally:
+            kept_back = self._ending.pop(key, False)
         if failure is not None:
             raise failure
-        return self._look_again(key, view, changes)
+        return self._look_again(key, view, changes, at_once=kept_back)
 
-    def _rests(self, key: str, job: JsonObject) -> bool:
+    def _certain_pods(self, key: str, job: JsonObject) -> Sequence[JsonObject]:
+        """The pods that it controls; none while the cache may not show them as they are, or there are some to adopt."""
         meta = job["metadata"]
         if self._removed.get(key) or self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
-            return False
-        pods = self._pods.by_index(CONTROLLER_INDEX, meta["uid"])
-        return self._expectations.met(key) and runs_as_it_should(job, pods, self._selector(key, job))
+            return ()
+        return self._pods.by_index(CONTROLLER_INDEX, meta["uid"]) if self._expectations.met(key) else ()
 
     def _selector(self, key: str, job: JsonObject) -> LabelSelector:
         """Its selector: every Job has its own, which is the very same in all its versions."""
@@ -182,13 +209,15 @@ class JobReconciler:
             *self._pods.by_index(CONTROLLER_INDEX, meta["uid"]),
             *self._pods.by_index(CONTROLLER_INDEX, orphans_of(meta["namespace"])),
         ]
-        selector = self._selector(key, job)
-        pods = await claim(
-            self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
-        )
-        shown = {pod["metadata"]["uid"] for pod in pods if is_tracked(pod)}
-        removed = self._removed.get(key, set()) & shown
-        self._removed[key] = removed
+        pods: list[JsonObject] = []
+        if candidates:
+            selector = self._selector(key, job)
+            pods = await claim(
+                self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
+            )
+        removed = self._removed.get(key) or set()
+        if removed:
+            removed &= {pod["metadata"]["uid"] for pod in pods if is_tracked(pod)}
         uid, backoff = self._backoffs.get(key, ("", Backoff()))
         return JobView(
             job, pods, frozenset(removed), settled,
@@ -198,6 +227,8 @@ class JobReconciler:
     async def _change_pods(self, key: str, job: JsonObject, changes: PodChanges) -> HolokubeError | None:
         if changes.create:
             return await self._pod_control.create(key, job, changes.create)
+        if not changes.delete:
+            return None
         # These pods are not wanted, so they are not counted: their finalizer goes first.
         await self._release(key, changes.delete)
         return await self._pod_control.delete(key, job, changes.delete)
@@ -234,16 +265,23 @@ class JobReconciler:
     async def _track(self, key: str, view: JobView, status: JsonObject, end: JsonObject | None) -> None:
         """Three steps, each of which may be the last: see ``job_tracking``."""
         tracking = decide_tracking(view, status, end)
+        released = {pod["metadata"]["uid"] for pod in tracking.release}
+        waiting = view.waiting.keys() - released
+        if tracking.end is not None and not waiting and not tracking.status.get("terminating"):
+            self._ending[key] = False
         job = await self._write(view.job, tracking.status)
         self._backoffs[key] = (view.job["metadata"]["uid"], view.new_backoff)
+        if not (tracking.release or tracking.end or tracking.status["uncountedTerminatedPods"]):
+            return
         await self._release(key, tracking.release)
-        released = {pod["metadata"]["uid"] for pod in tracking.release}
-        waiting = {pod["metadata"]["uid"] for pod in view.pods if view.waits_to_be_counted(pod)} - released
         counted = count_released(job.get("status") or {}, waiting)
         finished = declare_end(counted, tracking.end)
         job = await self._write(job, finished if finished is not None else counted)
         if finished is not None and tracking.end is not None:
             self._tell_end(job, tracking.end)
+            if self._ending.pop(key, False) and self._written.shown(key):
+                # The cache was quicker than the answer: nothing more will come by to forget the Job at.
+                self._forget(key)
 
     def _tell_end(self, job: JsonObject, end: JsonObject) -> None:
         if end["type"] != "Complete":
@@ -267,8 +305,10 @@ class JobReconciler:
         self._written.wrote(written)
         return written
 
-    def _look_again(self, key: str, view: JobView, changes: PodChanges) -> Result | None:
-        waits = [changes.wait_s] if changes.wait_s is not None else []
+    def _look_again(self, key: str, view: JobView, changes: PodChanges, *, at_once: bool) -> Result | None:
+        waits = [0.0] if at_once else []
+        if changes.wait_s is not None:
+            waits.append(changes.wait_s)
         left_s = deadline_left_s(view)
         if left_s is not None:
             waits.append(left_s)

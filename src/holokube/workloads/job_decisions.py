@@ -142,19 +142,23 @@ class JobView:
     def uncounted_failed(self) -> list[str]:
         return list((self.status.get("uncountedTerminatedPods") or {}).get("failed") or ())
 
-    def waits_to_be_counted(self, pod: JsonObject) -> bool:
-        return is_tracked(pod) and pod["metadata"]["uid"] not in self.removed
+    @_once
+    def waiting(self) -> dict[str, JsonObject]:
+        """By uid, the pods that wait to be counted, or to be found not to count."""
+        tracked = {pod["metadata"]["uid"]: pod for pod in self.pods if is_tracked(pod)}
+        return {uid: pod for uid, pod in tracked.items() if uid not in self.removed} if self.removed else tracked
 
     def has_valid_index(self, pod: JsonObject) -> bool:
         index = completion_index(pod)
         return index is not None and index < (self.completions or 0)
 
     def _new(self, uncounted: Iterable[str]) -> list[JsonObject]:
-        known = set(uncounted)
+        if not self.waiting:
+            return []
+        known, indexed = set(uncounted), is_indexed(self.job)
         return [
-            pod for pod in self.pods
-            if self.waits_to_be_counted(pod) and pod["metadata"]["uid"] not in known
-            and (not is_indexed(self.job) or self.has_valid_index(pod))
+            pod for uid, pod in self.waiting.items()
+            if uid not in known and (not indexed or self.has_valid_index(pod))
         ]  # fmt: skip
 
     @_once

@@ -6,6 +6,7 @@ then moves into the counters. A crash between any two steps neither loses nor do
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from holokube.kube.conditions import find_condition
@@ -31,7 +32,7 @@ class Tracking:
 
 def decide_tracking(view: JobView, status: JsonObject, end: JsonObject | None) -> Tracking:
     """``status`` has the counts of running pods and the conditions; ``end`` is what ``decide_end`` said."""
-    waiting = {pod["metadata"]["uid"] for pod in view.pods if view.waits_to_be_counted(pod)}
+    waiting = view.waiting
     status = count_released(status, waiting)
     uncounted = status.get("uncountedTerminatedPods") or {}
     succeeded, failed = list(uncounted.get("succeeded") or ()), list(uncounted.get("failed") or ())
@@ -40,10 +41,11 @@ def decide_tracking(view: JobView, status: JsonObject, end: JsonObject | None) -
     full = False
     ended_badly = end is not None and end["type"] != "SuccessCriteriaMet"
     indexed = is_indexed(view.job)
-    for pod in sorted(view.pods, key=lambda pod: completion_index(pod) or 0) if indexed else view.pods:
-        uid = pod["metadata"]["uid"]
-        if uid not in waiting or not _may_release(view, pod, end):
+    candidates = waiting.values()
+    for pod in sorted(candidates, key=lambda pod: completion_index(pod) or 0) if indexed else candidates:
+        if not _may_release(view, pod, end):
             continue
+        uid = pod["metadata"]["uid"]
         release.append(pod)
         if phase(pod) == "Succeeded" and uid not in view.uncounted_failed:
             index = completion_index(pod)
@@ -89,7 +91,7 @@ def _may_release(view: JobView, pod: JsonObject, end: JsonObject | None) -> bool
     return delayed is None or delayed["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
-def count_released(status: JsonObject, waiting: set[str]) -> JsonObject:
+def count_released(status: JsonObject, waiting: Container[str]) -> JsonObject:
     """Moves into the counters the uids that no longer wait for their finalizer to be removed."""
     uncounted = status.get("uncountedTerminatedPods") or {}
     counters: JsonObject = {}

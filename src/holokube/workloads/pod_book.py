@@ -5,15 +5,14 @@ An owner with three hundred pods is looked at whenever one of them changes; what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from holokube.client.informer import EventType
-from holokube.client.resources import PODS
+from holokube.client.audience import DELETION, LABELS, OWNERS, STATUS, Kind
+from holokube.client.informer import EventType, Informer
 from holokube.kube.types import JsonObject
-from holokube.runtime.informers import InformerSet
-from holokube.workloads.ownership import controller_of
+from holokube.workloads.ownership import controller_of, group_of
 
 Labels = frozenset[tuple[str, str]]
 
@@ -31,6 +30,10 @@ class Tally(NamedTuple):
     terminating: int = 0
 
 
+Tallied = tuple[Mapping[str, str], Tally]
+"""The labels that some pods have, and their numbers."""
+
+
 @dataclass(slots=True)
 class _Alike:
     """The pods of an owner that have the same labels."""
@@ -46,27 +49,36 @@ class _Alike:
 class PodBook:
     """Counts the pods of all owners, by the uid of who controls them; orphans are not counted."""
 
+    kind: Kind | None = None
+    """If given, only pods that are controlled by something of this group and kind are counted."""
     _owners: dict[str, dict[Labels, _Alike]] = field(default_factory=dict)
-    _where: dict[str, _Alike] = field(default_factory=dict)
-    """Where a pod is counted, by its uid."""
+    _counted: dict[str, tuple[_Alike, int]] = field(default_factory=dict)
+    """Where and as what a pod is counted, by its uid."""
 
-    def of(self, uid: str) -> Iterator[tuple[Mapping[str, str], Tally]]:
-        """The pods that the owner with this uid controls, those of the same labels together."""
+    def of(self, uid: str) -> list[Tallied]:
+        """The pods that the owner with this uid controls, those of the same labels together.
+
+        As long as there are any, the mapping of their labels is the same object.
+        """
+        found = []
         for alike in self._owners.get(uid, _EMPTY).values():
             _, terminating, unready, ready = alike.numbers
-            yield alike.labels, Tally(unready + ready, ready, terminating)
+            found.append((alike.labels, Tally(unready + ready, ready, terminating)))
+        return found
 
     def on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """Takes over one change, as the informer of pods tells it."""
         if old is not None and new is not None:
             was, now = old["metadata"], new["metadata"]
             if _is_same(was, now, "ownerReferences") and _is_same(was, now, "labels"):
-                before, after = _state(old), _state(new)
-                if before != after:
-                    counted = self._where.get(now["uid"])
-                    if counted is not None:
-                        counted.numbers[before] -= 1
-                        counted.numbers[after] += 1
+                counted = self._counted.get(now["uid"])
+                if counted is not None:
+                    alike, before = counted
+                    after = _state(new)
+                    if before != after:
+                        alike.numbers[before] -= 1
+                        alike.numbers[after] += 1
+                        self._counted[now["uid"]] = alike, after
                 return
         if old is not None:
             self._forget(old)
@@ -75,7 +87,7 @@ class PodBook:
 
     def _add(self, pod: JsonObject) -> None:
         reference = controller_of(pod)
-        if reference is None:
+        if reference is None or (self.kind is not None and self.kind != _kind_of(reference)):
             return
         meta, owner = pod["metadata"], reference["uid"]
         labels = meta.get("labels") or _EMPTY
@@ -86,14 +98,16 @@ class PodBook:
         alike = by_labels.get(key)
         if alike is None:
             alike = by_labels[key] = _Alike(owner, key, labels, [0, 0, 0, 0])
-        alike.numbers[_state(pod)] += 1
-        self._where[meta["uid"]] = alike
+        state = _state(pod)
+        alike.numbers[state] += 1
+        self._counted[meta["uid"]] = alike, state
 
     def _forget(self, pod: JsonObject) -> None:
-        alike = self._where.pop(pod["metadata"]["uid"], None)
-        if alike is None:
+        counted = self._counted.pop(pod["metadata"]["uid"], None)
+        if counted is None:
             return
-        alike.numbers[_state(pod)] -= 1
+        alike, state = counted
+        alike.numbers[state] -= 1
         if not any(alike.numbers):
             by_labels = self._owners[alike.owner]
             del by_labels[alike.key]
@@ -101,9 +115,15 @@ class PodBook:
                 del self._owners[alike.owner]
 
 
-def pod_book(informers: InformerSet) -> PodBook:
-    """The book of the shared informer of pods."""
-    return informers.attached(PODS, PodBook)
+def pod_book(pods: Informer, kind: Kind) -> PodBook:
+    """A book of the pods that are controlled by something of this group and kind, kept from now on."""
+    book = PodBook(kind)
+    pods.listen(book.on_event, heeds=STATUS | LABELS | OWNERS | DELETION, controlled_by=kind, hears_orphans=False)
+    return book
+
+
+def _kind_of(reference: JsonObject) -> Kind:
+    return group_of(reference.get("apiVersion") or ""), reference.get("kind") or ""
 
 
 def _is_same(was: JsonObject, now: JsonObject, field: str) -> bool:

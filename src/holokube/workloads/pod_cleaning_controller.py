@@ -90,9 +90,13 @@ class PodCleaner:
         return Result(requeue_after_s=PERIOD_S)
 
     async def _orphaned(self) -> list[Removal]:
+        nodes, known = self._pods.index_values(NODE_INDEX), self._node_names.names
+        if known.issuperset(nodes):
+            self._missing_since.clear()
+            return []
         now = self._clock.now()
-        missing = set(self._pods.index_values(NODE_INDEX)) - self._node_names.names
-        self._missing_since = {name: self._missing_since.get(name, now) for name in sorted(missing)}
+        missing = sorted(name for name in nodes if name not in known)
+        self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
         removals = []
         for name, since in self._missing_since.items():
             if now - since < timedelta(seconds=decisions.QUARANTINE_S):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
-from holokube.kube.conditions import get_condition
+from holokube.kube.conditions import find_condition, get_condition
 from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
@@ -15,7 +17,9 @@ Pod = Mapping[str, Any]
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
+_OVER = ("Succeeded", "Failed")
 _INT32_MAX = 2**31 - 1
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 def phase(pod: Pod) -> str:
@@ -29,7 +33,7 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_terminated(pod: Pod) -> bool:
     """Whether its containers are over for good."""
-    return phase(pod) in ("Succeeded", "Failed")
+    return phase(pod) in _OVER
 
 
 def is_active(pod: Pod) -> bool:
@@ -71,8 +75,12 @@ def next_availability_s(pods: Iterable[Pod], min_ready_s: int, now: datetime) ->
     return min(waits, default=None)
 
 
-Standings = dict[str, "Standing"]
-"""By uid: what the order of deletion has found out about pods that may still be as they were."""
+Standings = dict[int, "Standing"]
+"""What the order of deletion has found out about pods that may still be there as they were.
+
+By the identity of a pod's state, which is kept alive here, so that no other can have the same. A pod that is as it was
+need not even be looked at.
+"""
 
 
 def deletion_order(
@@ -86,106 +94,102 @@ def deletion_order(
     not always the youngest goes; within one step the uid decides. ``known`` is left with what was found out about
     these pods, for the next time: most of them will not have changed.
     """
-    standings = _standings(pods, known)
-    company: dict[str, int] = {}
+    standings = remember(pods, {} if known is None else known)
     if related is pods:
-        for standing in standings:
-            if standing.active:
-                company[standing.node] = company.get(standing.node, 0) + 1
+        nodes = [standing.node for standing in standings if standing.active]
     else:
-        for pod in related:
-            if is_active(pod):
-                node = node_of(pod)
-                company[node] = company.get(node, 0) + 1
-    magnitudes: dict[datetime | None, int] = {None: -1}
-    ranks = []
+        nodes = [node_of(pod) for pod in related if is_active(pod)]
+    return [standing.pod for standing in in_order(standings, nodes, now)]
+
+
+def in_order(standings: Sequence[Standing], nodes: Iterable[str], now: datetime) -> list[Standing]:
+    """The same for pods that have been looked at; ``nodes`` are where company is, once for each."""
+    company = Counter(nodes)
+    ages = _Ages(now)
+    ranks = [
+        (standing.first, -company[standing.node], ages[standing.ready_since], standing) for standing in standings
+    ]
     for standing in standings:
-        created, since = standing.created, standing.ready_since
-        if created not in magnitudes:
-            magnitudes[created] = _magnitude(now - created) if created is not None else -1
-        if since not in magnitudes:
-            magnitudes[since] = _magnitude(now - since) if since is not None else -1
-        rank = _Rank()
-        rank.first = (
-            *standing.first, -company.get(standing.node, 0), magnitudes[since] if standing.ready else 0,
-        )  # fmt: skip
-        rank.created_magnitude = magnitudes[created]
-        rank.standing = standing
-        ranks.append(rank)
+        standing.age = ages[standing.created]
     ranks.sort()
-    return [rank.standing.pod for rank in ranks]
+    return [rank[3] for rank in ranks]
 
 
-@dataclass(frozen=True, slots=True)
+class _Ages(dict[datetime | None, int]):
+    """Orders of magnitude of the time since some moments, each worked out once."""
+
+    def __init__(self, now: datetime) -> None:
+        super().__init__({None: -1})
+        self._now = now
+
+    def __missing__(self, moment: datetime) -> int:
+        age_ns = int((self._now - moment).total_seconds() * 1_000_000_000)
+        magnitude = self[moment] = max(0, age_ns).bit_length()
+        return magnitude
+
+
+@dataclass(slots=True, eq=False)
 class Standing:
-    """What the order of deletion looks at in a pod itself."""
+    """What the order of deletion looks at in a pod itself.
+
+    Those that are alike up to their moments are compared and not sorted by a key, since equal moments and equal ages
+    go on differently. Ages are powers of two, in nanoseconds; an unknown moment counts as the youngest.
+    """
 
     pod: JsonObject
     node: str
     active: bool
     first: tuple[bool, int, bool, int]
-    ready: bool
+    """What counts before the company on the node and the time since it is ready: assigned, phase, ready, cost."""
     ready_since: datetime | None
     """None for all that are not ready: those are not told apart by it."""
     restarts: tuple[int, int]
     created: datetime | None
     uid: str
+    age: int = -1
+    """At the moment of the comparison."""
+
+    def __lt__(self, other: Standing) -> bool:
+        if self.ready_since != other.ready_since:
+            return self.uid < other.uid
+        if self.restarts != other.restarts:
+            return self.restarts > other.restarts
+        if self.created != other.created:
+            if self.age != other.age:
+                return self.age < other.age
+            return self.uid < other.uid
+        return False
 
 
-def _standings(pods: Iterable[JsonObject], known: Standings | None) -> list[Standing]:
-    """What is to be known of each pod, and left in ``known`` for the next time."""
-    if known is None:
-        return [_standing(pod) for pod in pods]
-    standings = []
+def remember(pods: Iterable[JsonObject], known: Standings) -> list[Standing]:
+    """What is to be known of each pod; just that is left in ``known`` for the next time."""
     recall = known.get
-    for pod in pods:
-        before = recall(pod["metadata"].get("uid") or "")
-        standings.append(before if before is not None and before.pod is pod else _standing(pod))
+    standings = [recall(id(pod)) or _standing(pod) for pod in pods]
     known.clear()
-    known.update({standing.uid: standing for standing in standings})
+    for standing in standings:
+        known[id(standing.pod)] = standing
     return standings
 
 
 def _standing(pod: JsonObject) -> Standing:
-    meta = pod["metadata"]
-    node, ready, created = node_of(pod), is_pod_ready(pod), meta.get("creationTimestamp")
+    meta, status = pod["metadata"], pod.get("status") or _EMPTY
+    node, phase, created = node_of(pod), status.get("phase") or "", meta.get("creationTimestamp")
+    condition = find_condition(status.get("conditions") or (), "Ready")
+    ready, since = False, None
+    if condition is not None and condition.get("status") == "True":
+        ready, since = True, condition.get("lastTransitionTime")
     return Standing(
-        pod, node, is_active(pod), (bool(node), _PHASE_ORDER.get(phase(pod), 0), ready, deletion_cost(pod)), ready,
-        ready_since(pod), _restarts(pod), parse_time(created) if created else None, str(meta.get("uid") or ""),
+        pod, node, phase not in _OVER and not meta.get("deletionTimestamp"),
+        _first(bool(node), _PHASE_ORDER.get(phase, 0), ready, deletion_cost(pod)),
+        parse_time(since) if since else None, _restarts(pod), parse_time(created) if created else None,
+        meta.get("uid") or "",
     )  # fmt: skip
 
 
-class _Rank:
-    """A pod's place in the order of one moment.
-
-    It is compared and not sorted by a key, since equal moments and equal magnitudes go on differently. Magnitudes are
-    powers of two of the age in nanoseconds; an unknown moment counts as the youngest.
-    """
-
-    __slots__ = ("created_magnitude", "first", "standing")
-
-    first: tuple[bool, int, bool, int, int, int]
-    """All that comes before the moments themselves; the last is the magnitude of the time since it is ready."""
-    created_magnitude: int
-    standing: Standing
-
-    def __lt__(self, other: _Rank) -> bool:
-        if self.first != other.first:
-            return self.first < other.first
-        mine, theirs = self.standing, other.standing
-        if mine.ready_since != theirs.ready_since:
-            return mine.uid < theirs.uid
-        if mine.restarts != theirs.restarts:
-            return mine.restarts > theirs.restarts
-        if mine.created != theirs.created:
-            if self.created_magnitude != other.created_magnitude:
-                return self.created_magnitude < other.created_magnitude
-            return mine.uid < theirs.uid
-        return False
-
-
-def _magnitude(age: timedelta) -> int:
-    return max(0, int(age.total_seconds() * 1_000_000_000)).bit_length()
+@lru_cache(maxsize=1_024)
+def _first(*parts: Any) -> Any:
+    """One tuple for all pods that have the same: to find them equal then takes no look into them."""
+    return parts
 
 
 def node_of(pod: Pod) -> str:
@@ -194,7 +198,10 @@ def node_of(pod: Pod) -> str:
 
 def deletion_cost(pod: Pod) -> int:
     """The cost its annotation gives; zero for none and for nonsense, as upstream reads it."""
-    text = str((pod["metadata"].get("annotations") or {}).get(DELETION_COST) or "0")
+    annotations = pod["metadata"].get("annotations")
+    text = str(annotations.get(DELETION_COST) or "") if annotations else ""
+    if not text:
+        return 0
     try:
         cost = int(text)
     except ValueError:
@@ -205,15 +212,13 @@ def deletion_cost(pod: Pod) -> int:
 
 def _restarts(pod: Pod) -> tuple[int, int]:
     """Most restarts of a regular container, and of a restartable init container."""
-    status, spec = pod.get("status") or {}, pod.get("spec") or {}
-    sidecars = {c["name"] for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"}
-    regular = max((c.get("restartCount") or 0 for c in status.get("containerStatuses") or ()), default=0)
-    init = max(
-        (
-            c.get("restartCount") or 0
-            for c in status.get("initContainerStatuses") or ()
-            if c.get("name") in sidecars
-        ),
-        default=0,
-    )
-    return regular, init
+    status = pod.get("status") or _EMPTY
+    regular = 0
+    for entry in status.get("containerStatuses") or ():
+        regular = max(regular, entry.get("restartCount") or 0)
+    initial = status.get("initContainerStatuses")
+    if not initial:
+        return regular, 0
+    containers = (pod.get("spec") or _EMPTY).get("initContainers") or ()
+    sidecars = {one["name"] for one in containers if one.get("restartPolicy") == "Always"}
+    return regular, max((one.get("restartCount") or 0 for one in initial if one.get("name") in sidecars), default=0)

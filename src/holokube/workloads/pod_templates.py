@@ -28,11 +28,25 @@ def same_template(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     known = _compared.get(key)
     if known is not None:
         return known[2]
-    same = _plain(left) == _plain(right)
+    same = _same_at_sight(left, right) or _plain(left) == _plain(right)
     _compared[key] = (left, right, same)
     if len(_compared) > _COMPARED_MAX:
         _compared.popitem(last=False)
     return same
+
+
+def _same_at_sight(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Whether the same is written in both, word for word but for the hash label: so it is as a rule."""
+    meta, other = left.get("metadata") or {}, right.get("metadata") or {}
+    return (
+        {**left, "metadata": None} == {**right, "metadata": None}
+        and {**meta, "labels": None} == {**other, "labels": None}
+        and _labels_but_hash(meta) == _labels_but_hash(other)
+    )
+
+
+def _labels_but_hash(meta: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in (meta.get("labels") or {}).items() if key != POD_TEMPLATE_HASH}
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
@@ -58,7 +72,7 @@ def _plain(template: Mapping[str, Any]) -> JsonObject:
     """Without the hash label, and without the nulls and empty lists that Go leaves out or puts in."""
     plain: JsonObject = without_nothing(template)
     meta = dict(plain.get("metadata") or {})
-    meta["labels"] = {k: v for k, v in (meta.get("labels") or {}).items() if k != POD_TEMPLATE_HASH}
+    meta["labels"] = _labels_but_hash(meta)
     plain["metadata"] = {key: value for key, value in meta.items() if value}
     return plain
 

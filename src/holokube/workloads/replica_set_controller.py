@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -32,11 +31,14 @@ from holokube.workloads.pod_status import (
     next_availability_s,
 )
 from holokube.workloads.replica_set_decisions import (
+    Fit,
     Numbers,
     Roll,
     add_up,
     call_roll,
     decide_replicas,
+    decide_surplus,
+    has_labels,
     min_ready_s_of,
     replicas_of,
     roll_of,
@@ -46,7 +48,6 @@ from holokube.workloads.replica_set_decisions import (
 from holokube.workloads.status_writes import write_status
 
 WORKERS = 5
-_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +85,26 @@ class ReplicaSetReconciler:
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)
-        self._book = pod_book(informers)
+        self._book = pod_book(pods, (kind.resource.group, kind.resource.kind))
+        self._fits: dict[str, Fit] = {}
         self._standings: dict[str, Standings] = {}
 
     async def reconcile(self, key: str) -> Result | None:
         owner = self._owners.by_key(key)
         if owner is None:
             self._expectations.forget(key)
+            self._fits.pop(key, None)
             self._standings.pop(key, None)
             return None
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
-        numbers = self._look_up(owner) if not min_ready_s else None
+        numbers = self._look_up(key, owner) if not min_ready_s else None
         roll = await self._call_roll(owner) if numbers is None else None
         failure: HolokubeError | None = None
         if settled and not owner["metadata"].get("deletionTimestamp"):
             if roll is not None:
                 failure = await self._manage(key, owner, roll.active)
-            elif numbers is not None:
+            elif numbers is not None and numbers.active != replicas_of(owner):
                 failure = await self._manage_counted(key, owner, numbers.active)
         now = self._clock.now()
         if roll is not None:
@@ -119,12 +122,21 @@ class ReplicaSetReconciler:
             waits.append(max(available_in_s, 0.001))
         return Result(min(waits)) if waits else None
 
-    def _look_up(self, owner: JsonObject) -> Numbers | None:
+    def _look_up(self, key: str, owner: JsonObject) -> Numbers | None:
         """The numbers that the book has; None if somebody may have to be adopted or let go."""
         meta = owner["metadata"]
         if self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
             return None
-        return add_up(self._book.of(meta["uid"]), self._kind.selector_of(owner), template_labels_of(owner))
+        tallies = self._book.of(meta["uid"])
+        fit = self._fits.get(key)
+        if fit is not None and fit.is_of(owner, tallies):
+            return fit.numbers(tallies)
+        template_labels = template_labels_of(owner)
+        numbers = add_up(tallies, self._kind.selector_of(owner), template_labels)
+        if numbers is not None and len(tallies) == 1:
+            labels, _ = tallies[0]
+            self._fits[key] = Fit(owner["spec"], labels, has_labels(labels, template_labels))
+        return numbers
 
     async def _call_roll(self, owner: JsonObject) -> Roll:
         """Looks at all pods, and adopts and releases those that must be."""
@@ -143,49 +155,36 @@ class ReplicaSetReconciler:
         ]  # fmt: skip
         return roll_of(claimed, len(terminating), labels)
 
-    def _active(self, owner: JsonObject) -> list[JsonObject]:
-        return [
-            pod for pod in self._pods.by_index(CONTROLLER_INDEX, owner["metadata"]["uid"])
-            if not pod["metadata"].get("deletionTimestamp")
-            and (pod.get("status") or _EMPTY).get("phase") not in ("Succeeded", "Failed")
-        ]  # fmt: skip
-
     async def _manage_counted(self, key: str, owner: JsonObject, active: int) -> HolokubeError | None:
         """As ``_manage``, where the pods are looked at only if some of them have to go."""
         missing = replicas_of(owner) - active
         if missing > 0:
             return await self._create(key, owner, min(missing, BURST_PODS))
-        return await self._manage(key, owner, self._active(owner), has_all=True) if missing else None
+        uid = owner["metadata"]["uid"]
+        mine = self._pods.by_index(CONTROLLER_INDEX, uid)
+        others = self._pods_of(one for one in self._siblings(owner) if one["metadata"]["uid"] != uid)
+        known = self._standings.setdefault(key, {})
+        surplus = decide_surplus(replicas_of(owner), mine, others, self._clock.now(), known)
+        return await self._pod_control.delete(key, owner, surplus)
 
     async def _create(self, key: str, owner: JsonObject, count: int) -> HolokubeError | None:
         pod = pod_from_template(owner["spec"]["template"], owner)
         return await self._pod_control.create(key, owner, [pod] * count)
 
-    async def _manage(
-        self, key: str, owner: JsonObject, active: list[JsonObject], *, has_all: bool = False
-    ) -> HolokubeError | None:
-        """``has_all``: ``active`` are all active pods that the owner controls, and no others."""
-        surplus = len(active) > replicas_of(owner)
-        related = self._related_pods(owner, active if has_all else None) if surplus else []
-        known = self._standings.setdefault(key, {})
-        changes = decide_replicas(replicas_of(owner), active, related, self._clock.now(), known)
+    async def _manage(self, key: str, owner: JsonObject, active: list[JsonObject]) -> HolokubeError | None:
+        related = self._pods_of(self._siblings(owner)) if len(active) > replicas_of(owner) else []
+        changes = decide_replicas(replicas_of(owner), active, related, self._clock.now())
         if changes.create:
             return await self._create(key, owner, changes.create)
         return await self._pod_control.delete(key, owner, changes.delete)
 
-    def _related_pods(self, owner: JsonObject, active: list[JsonObject] | None) -> list[JsonObject]:
-        """Pods of all sets of the same controller, a Deployment say, and of the owner itself.
-
-        Of these only the active ones matter, and ``active`` are all that the owner has, if that is known.
-        """
+    def _siblings(self, owner: JsonObject) -> list[JsonObject]:
+        """The sets of the same controller, a Deployment say, and the owner itself."""
         parent = controller_of(owner)
-        sets = self._owners.by_index(CONTROLLER_INDEX, parent["uid"]) if parent else [owner]
-        if active is not None and len(sets) == 1 and sets[0]["metadata"]["uid"] == owner["metadata"]["uid"]:
-            return active
-        return [
-            pod for replica_set in sets
-            for pod in self._pods.by_index(CONTROLLER_INDEX, replica_set["metadata"]["uid"])
-        ]  # fmt: skip
+        return self._owners.by_index(CONTROLLER_INDEX, parent["uid"]) if parent else [owner]
+
+    def _pods_of(self, owners: Iterable[JsonObject]) -> list[JsonObject]:
+        return [pod for one in owners for pod in self._pods.by_index(CONTROLLER_INDEX, one["metadata"]["uid"])]
 
 
 def build(

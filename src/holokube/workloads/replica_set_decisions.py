@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holokube.kube.conditions import conditions_of, find_condition, remove_condition
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
-from holokube.workloads.pod_book import Tally
+from holokube.workloads.pod_book import Tallied
 from holokube.workloads.pod_control import BURST_PODS
-from holokube.workloads.pod_status import Standings, deletion_order, is_available, is_pod_ready
+from holokube.workloads.pod_status import (
+    Standings,
+    deletion_order,
+    in_order,
+    is_active,
+    is_available,
+    is_pod_ready,
+    node_of,
+    remember,
+)
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 
@@ -31,12 +40,8 @@ def decide_replicas(
     active: Sequence[JsonObject],
     related: Sequence[JsonObject],
     now: datetime,
-    known: Standings | None = None,
 ) -> ReplicaChanges:
-    """``related`` are the pods of all sets of the same owner: a node that has several loses one first.
-
-    ``known`` is what ``deletion_order`` remembers of the pods.
-    """
+    """``related`` are the pods of all sets of the same owner: a node that has several loses one first."""
     surplus = len(active) - replicas
     if surplus < 0:
         return ReplicaChanges(create=min(-surplus, BURST_PODS))
@@ -45,11 +50,28 @@ def decide_replicas(
         return ReplicaChanges()
     if surplus == len(active):
         return ReplicaChanges(delete=active)
-    return ReplicaChanges(delete=deletion_order(active, related, now, known)[:surplus])
+    return ReplicaChanges(delete=deletion_order(active, related, now)[:surplus])
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+def decide_surplus(
+    replicas: int, pods: Iterable[JsonObject], others: Iterable[JsonObject], now: datetime, known: Standings
+) -> Sequence[JsonObject]:
+    """Which pods to delete, as ``decide_replicas`` has it, of all that an owner controls; ``others`` keep them company.
+
+    ``known`` is what is remembered of the pods from one time to the next.
+    """
+    active = [standing for standing in remember(pods, known) if standing.active]
+    surplus = min(len(active) - replicas, BURST_PODS)
+    if surplus <= 0:
+        return ()
+    if surplus < len(active):
+        nodes = [standing.node for standing in active]
+        nodes += [node_of(pod) for pod in others if is_active(pod)]
+        active = in_order(active, nodes, now)
+    return [standing.pod for standing in active[:surplus]]
+
+
+class Numbers(NamedTuple):
     """All that a status says of the pods."""
 
     active: int
@@ -79,7 +101,7 @@ def call_roll(pods: Iterable[JsonObject], selector: LabelSelector, template_labe
     """Counts the pods that an owner controls; None if its selector does not match one of them."""
     roll = Roll()
     known: Mapping[str, str] | None = None
-    has_labels = False
+    is_labelled = False
     for pod in pods:
         meta, status = pod["metadata"], pod.get("status") or _EMPTY
         labels = meta.get("labels") or _EMPTY
@@ -87,14 +109,14 @@ def call_roll(pods: Iterable[JsonObject], selector: LabelSelector, template_labe
             # Pods of one template have the same labels: one of them is asked for all.
             if not selector.matches(labels):
                 return None
-            known, has_labels = labels, _has_labels(labels, template_labels)
+            known, is_labelled = labels, has_labels(labels, template_labels)
         if status.get("phase") in ("Succeeded", "Failed"):
             continue
         if meta.get("deletionTimestamp"):
             roll.terminating += 1
             continue
         roll.active.append(pod)
-        roll.labelled += has_labels
+        roll.labelled += is_labelled
         for condition in status.get("conditions") or ():
             if condition.get("type") == "Ready":
                 if condition.get("status") == "True":
@@ -108,12 +130,12 @@ def roll_of(
 ) -> Roll:
     """The same for pods that are known to be the owner's."""
     ready = [pod for pod in active if is_pod_ready(pod)]
-    labelled = sum(_has_labels(pod["metadata"].get("labels") or _EMPTY, template_labels) for pod in active)
+    labelled = sum(has_labels(pod["metadata"].get("labels") or _EMPTY, template_labels) for pod in active)
     return Roll(list(active), ready, labelled, terminating)
 
 
 def add_up(
-    tallies: Iterable[tuple[Mapping[str, str], Tally]], selector: LabelSelector, template_labels: Mapping[str, str]
+    tallies: Iterable[Tallied], selector: LabelSelector, template_labels: Mapping[str, str]
 ) -> Numbers | None:
     """The same from the book of pods, for an owner whose pods are available as soon as they are ready.
 
@@ -126,9 +148,30 @@ def add_up(
         active += tally.active
         ready += tally.ready
         terminating += tally.terminating
-        if _has_labels(labels, template_labels):
+        if has_labels(labels, template_labels):
             labelled += tally.active
     return Numbers(active, ready, ready, labelled, terminating)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """That the pods of an owner all have the same labels, and its selector matches them.
+
+    Objects are never changed: that holds for as long as the owner's spec and the labels are the very same.
+    """
+
+    spec: JsonObject
+    labels: Mapping[str, str]
+    is_labelled: bool
+    """Whether these are all labels of the template."""
+
+    def is_of(self, owner: JsonObject, tallies: Sequence[Tallied]) -> bool:
+        return owner["spec"] is self.spec and len(tallies) == 1 and tallies[0][0] is self.labels
+
+    def numbers(self, tallies: Sequence[Tallied]) -> Numbers:
+        """What ``add_up`` finds then."""
+        active, ready, terminating = tallies[0][1]
+        return Numbers(active, ready, ready, active if self.is_labelled else 0, terminating)
 
 
 def template_labels_of(owner: JsonObject) -> Mapping[str, str]:
@@ -192,7 +235,8 @@ def _conditions(owner: JsonObject, active: int, failure: str, now: datetime) -> 
     return [*conditions, condition]
 
 
-def _has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+def has_labels(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether all that are wanted are there."""
     for key, value in wanted.items():  # noqa: SIM110 - all() with a generator costs twice as much
         if labels.get(key) != value:
             return False

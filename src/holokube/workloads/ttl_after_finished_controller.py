@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
+from holokube.client.cache import object_key
 from holokube.client.client import Client
+from holokube.client.informer import EventType
 from holokube.client.resources import JOBS
 from holokube.kube.conditions import conditions_of
 from holokube.kube.errors import Conflict, NotFound
@@ -41,8 +43,17 @@ def _finished_at(job: JsonObject) -> str | None:
     return None
 
 
-def _expires(_old: JsonObject | None, new: JsonObject | None) -> bool:
-    return new is not None and _finished_at(new) is not None
+class _ExpirySource(InformerSource[str]):
+    """Feeds a finished Job when its time is over, and not before."""
+
+    clock: Clock
+    controller: Controller[str]
+
+    def _on_event(self, _type: EventType, _old: JsonObject | None, new: JsonObject | None) -> None:
+        due = expires_at(new) if new is not None else None
+        if new is not None and due is not None:
+            left_s = (due - self.clock.now()).total_seconds()
+            self.controller.queue.add_after(object_key(new), left_s)
 
 
 def build(
@@ -80,7 +91,7 @@ def build(
             return Result(0)
         return None
 
-    return Controller(
-        clock, "ttl-after-finished-controller", reconcile, workers=WORKERS,
-        sources=[InformerSource(jobs, enqueue_self, concerns=_expires)],
-    )  # fmt: skip
+    source = _ExpirySource(jobs, enqueue_self)
+    controller = Controller(clock, "ttl-after-finished-controller", reconcile, workers=WORKERS, sources=[source])
+    source.clock, source.controller = clock, controller
+    return controller
