@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from holokube.base.errors import UsageError
+from holokube.base.rng import Rng
+from holokube.client.audience import SPEC
 from holokube.client.client import Client, PatchType
 from holokube.client.faulty import Faults, FaultyTransport
+from holokube.client.informer import Informer
 from holokube.client.resources import EVENTS, LEASES, NODES, PODS
-from holokube.hollow.fleet import FleetOptions
+from holokube.hollow.fleet import Fleet, FleetOptions
 from holokube.hollow.node_life import Fault
 from holokube.hollow.profile import named_profile, parse_profile
 from holokube.kube.conditions import get_condition, is_true
 from holokube.kube.timeformat import parse_time
+from holokube.runtime.stop import StopSignal
 from holokube.testing import Cluster
 from tests.builders import pod
 from tests.hollow.worlds import RunningFleet, fake_node, ready_nodes, start_fleet
@@ -478,3 +482,40 @@ def test_a_fleet_needs_no_task_per_node() -> None:
         cluster.pass_time(30)
         assert cluster.run(tasks()) == before
         cluster.run(running.end())
+
+
+def test_a_fleet_finds_the_pods_of_a_node_by_the_index_of_others() -> None:
+    asked: list[str] = []
+
+    def by_node(item: dict[str, Any]) -> tuple[str, ...]:
+        asked.append(item["metadata"]["name"])
+        node = item["spec"].get("nodeName")
+        return (node,) if node else ()
+
+    async def live(cluster: Cluster) -> None:
+        pods = Informer(cluster.clock, cluster.client, PODS)
+        pods.add_index("theirs", by_node, heeds=SPEC)
+        pods.start()
+        await pods.synced()
+        fleet = Fleet(
+            cluster.clock, cluster.client, OPTIONS, rng=Rng(1), identity="one", pods=pods, by_node="theirs"
+        )
+        stop = StopSignal()
+        running = asyncio.create_task(fleet.run(stop))
+        await cluster.clock.sleep(2)
+        # The pods were there before their node.
+        await cluster.client.create(NODES, fake_node("n0"))
+        await cluster.clock.sleep(5)
+        phases = {item["status"]["phase"] for item in (await cluster.client.list(PODS)).items}
+        stop.set()
+        await running
+        await pods.stop()
+        assert phases == {"Running"}
+        assert asked == ["p0", "p1"]
+        assert fleet.by_node == "theirs"
+        with pytest.raises(KeyError, match="there are: theirs"):
+            pods.lister.by_index("node/one", "n0")
+
+    with Cluster() as cluster:
+        make_pods(cluster, 2, 1)
+        cluster.run(live(cluster))

@@ -108,8 +108,9 @@ class Audience:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        self._chosen: dict[tuple[int, Kind], tuple[Handler, ...]] = {}
-        """Who has to be told, by what is told; found when it first happens."""
+        self._chosen: dict[tuple[int, str, str], tuple[Handler, ...]] = {}
+        """Who has to be told, by what is told and by ``apiVersion`` and kind of the controller; found when it first
+        happens."""
 
     def add(self, listener: Listener) -> None:
         self._listeners.append(listener)
@@ -133,18 +134,18 @@ class Audience:
         The tuple is never changed: a handler may add or remove others while it is being told.
         """
         # One whose owners changed concerns those who listen for the old one and for the new one.
-        kind = _NOBODY
+        api_version, kind = _NOBODY
         if not aspects & OWNERS:
             references = obj["metadata"].get("ownerReferences")
             if references:
                 # As ``controller_kind`` has it, without a call where there is only one, as is the rule.
                 first = references[0]
-                kind = (
-                    (first.get("apiVersion") or "", first.get("kind") or "")
-                    if first.get("controller") else controller_kind(obj)
-                )  # fmt: skip
-        chosen = self._chosen.get((aspects, kind))
+                if first.get("controller"):
+                    api_version, kind = first.get("apiVersion") or "", first.get("kind") or ""
+                else:
+                    api_version, kind = controller_kind(obj)
+        chosen = self._chosen.get((aspects, api_version, kind))
         if chosen is None:
-            chosen = tuple(one.handler for one in self._listeners if one.hears(aspects, kind))
-            self._chosen[aspects, kind] = chosen
+            chosen = tuple(one.handler for one in self._listeners if one.hears(aspects, (api_version, kind)))
+            self._chosen[aspects, api_version, kind] = chosen
         return chosen

@@ -45,8 +45,11 @@ class Index:
     def replace(self, key: str, new: JsonObject | None) -> None:
         """Takes an object's change over. Its place is kept where the value is the same."""
         before = self._values.get(key, ())
-        after = tuple(self._function(new)) if new is not None else ()
-        # Most changes leave an object where it is, and only its key is listed.
+        found = self._function(new) if new is not None else ()
+        # Most changes leave an object where it is, and only its key is listed; many indexes leave most objects out.
+        if not found and not before:
+            return
+        after = tuple(found)
         if before == after:
             return
         by_value = self._by_value
@@ -83,8 +86,13 @@ class Index:
 class Lister:
     """Reads a cache. Objects are shared: never change one that you got here."""
 
+    by_key: Callable[[str], JsonObject | None]
+    """By ``namespace/name`` or ``name``, the keys that work queues carry."""
+
     def __init__(self, indexers: Mapping[str, IndexFunction] | None = None) -> None:
         self._objects: dict[str, JsonObject] = {}
+        # Nothing is asked for more often, so that it is the dict that answers.
+        self.by_key = self._objects.get
         self._namespaces = Index(_namespace_of)
         self._indexes = {name: Index(function) for name, function in (indexers or {}).items()}
         self._concerned: dict[int, tuple[Index, ...]] = {}
@@ -92,10 +100,6 @@ class Lister:
 
     def get(self, name: str, namespace: str | None = None) -> JsonObject | None:
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
-
-    def by_key(self, key: str) -> JsonObject | None:
-        """By ``namespace/name`` or ``name``, the keys that work queues carry."""
-        return self._objects.get(key)
 
     def list(self, namespace: str | None = None, *, selector: LabelMatcher | None = None) -> JsonObjects:
         """All objects, or a namespace's, in the order in which they were first seen."""

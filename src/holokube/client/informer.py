@@ -48,6 +48,7 @@ WATCH_TIMEOUT_S = (300, 600)
 """The server is asked to end each watch after a random time in this range, so that load spreads anew."""
 SHORT_WATCH_S = 1.0
 LOWER_LISTS_BEFORE_RESET = 3
+_CHANGES = frozenset(("ADDED", "MODIFIED"))
 
 _log = get_logger("holokube.client.informer")
 
@@ -283,14 +284,21 @@ class Informer:
         return self._seen
 
     def _on_events(self, events: Sequence[WatchEvent]) -> None:
+        """Takes over events of a watch, except what the cache has seen already, or something newer."""
+        transform = self._transform
         for what, obj in events:
             self._seen += 1
             if what == "ERROR":
                 raise ApiError.from_status(obj)
-            version = _version(obj)
+            version: str = obj["metadata"].get("resourceVersion") or ""
             is_newer = _order(version, self._version) > 0
-            if what != "BOOKMARK":
-                self._apply(what, obj, version, is_newer=is_newer)
+            if what in _CHANGES:
+                if is_newer:
+                    self._put(object_key(obj), obj if transform is None else transform(obj))
+            elif what == "DELETED":
+                self._take_out(obj, version)
+            elif what != "BOOKMARK":
+                self._log.warning("event of an unknown type ignored", type=what, key=object_key(obj))
             if is_newer and version:
                 # The cache is complete up to here.
                 self._version = version
@@ -320,36 +328,39 @@ class Informer:
         for key, obj in listed.items():
             old = self._cache.by_key(key)
             if old is None or _version(old) != _version(obj) or _uid(old) != _uid(obj):
-                self._put(key, old, obj)
+                self._put(key, obj)
         self._version = version
         self._must_list = False
         self._has_synced = True
         self._listed.set()
         return True
 
-    def _apply(self, type: str, obj: JsonObject, version: str, *, is_newer: bool) -> None:
-        """Takes over one event of a watch, unless the cache has seen it or something newer."""
+    def _take_out(self, obj: JsonObject, version: str) -> None:
         key = object_key(obj)
         old = self._cache.by_key(key)
-        if type == "DELETED":
-            # Some servers send the last state with its own old version, which may be lower than what other
-            # objects have reached meanwhile: only this object's version counts.
-            if old is not None and _order(version, _version(old)) >= 0:
-                self._remove(key)
-        elif type in ("ADDED", "MODIFIED"):
-            if is_newer:
-                self._put(key, old, obj if self._transform is None else self._transform(obj))
-        else:
-            self._log.warning("event of an unknown type ignored", type=type, key=key)
+        # Some servers send the last state with its own old version, which may be lower than what other
+        # objects have reached meanwhile: only this object's version counts.
+        if old is not None and _order(version, _version(old)) >= 0:
+            self._remove(key)
 
-    def _put(self, key: str, old: JsonObject | None, new: JsonObject) -> None:
-        if old is not None and _uid(old) != _uid(new):
+    def _put(self, key: str, new: JsonObject) -> None:
+        old = self._cache.by_key(key)
+        if old is not None and old["metadata"].get("uid") != new["metadata"].get("uid"):
             # Deleted and made anew while nobody looked: two objects, not a change of one.
             self._remove(key)
             old = None
-        aspects = EXISTENCE if old is None else aspects_changed(old, new)
+        what: EventType
+        if old is None:
+            what, aspects = "ADDED", EXISTENCE
+        else:
+            what, aspects = "MODIFIED", aspects_changed(old, new)
         self._cache.put(key, new, aspects)
-        self._tell_those(self._audience.of(aspects, new), "ADDED" if old is None else "MODIFIED", old, new)
+        # As ``_tell_those``, without its call: most of what happens in a cluster comes by here.
+        for handler in self._audience.of(aspects, new):
+            try:
+                handler(what, old, new)
+            except Exception as error:
+                self._report(error, what, old, new)
 
     def _remove(self, key: str) -> None:
         old = self._cache.by_key(key)

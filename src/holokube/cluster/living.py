@@ -17,7 +17,7 @@ from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.inprocess import InProcessTransport
-from holokube.client.resources import NODES, PODS, STORAGE_CLASSES
+from holokube.client.resources import NODES, STORAGE_CLASSES
 from holokube.client.transport import Transport
 from holokube.cluster.components import CONTROLLERS, PARTS, Part
 from holokube.cluster.policy import Policy, Site
@@ -38,6 +38,7 @@ from holokube.runtime.journal import Journal
 from holokube.runtime.metrics import Metrics
 from holokube.scheduler import scheduler
 from holokube.workloads import service_account_controller
+from holokube.workloads.pod_indexes import NODE_INDEX, pods_by_node
 
 NEVER_S: Final = 100 * 365 * 86_400.0
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -181,7 +182,9 @@ class LivingCluster:
             rng=self._rng.fork("fleet"),
             identity="holokube",
             nodes=self.informers.get(NODES),
-            pods=self.informers.get(PODS),
+            # The controllers have use for the same index.
+            pods=pods_by_node(self.informers),
+            by_node=NODE_INDEX,
         )
 
     async def start(self) -> None:

@@ -130,6 +130,7 @@ class _Reader:
         self._now_s = now_s
         self._draw = draw
         self._uid = uid
+        self._knows_kwok = any(_KWOK_SUFFIX in key for key in annotations)
         self.problems: list[str] = []
 
     def duration(self, key: str) -> float | None:
@@ -164,6 +165,8 @@ class _Reader:
         return value
 
     def kwok_delay(self, stage: str) -> float | None:
+        if not self._knows_kwok:
+            return None
         low = self.duration(f"{stage}{_KWOK_SUFFIX}/delay")
         high = self.duration(f"{stage}{_KWOK_SUFFIX}/jitter-delay")
         if high is None:

@@ -112,8 +112,10 @@ class Fleet:
         pods: Informer | None = None,
         carrier: Carrier | None = None,
         keep: Transform | None = None,
+        by_node: str = "",
     ) -> None:
         """``nodes`` and ``pods`` are informers that others share, already or soon running; without, it has its own.
+        ``by_node`` names an index of these pods by their nodes, if there is one.
 
         ``carrier`` takes the writes to the server, the client unless told. ``keep`` makes what informers of the
         fleet's own keep of each object smaller.
@@ -140,7 +142,10 @@ class Fleet:
                      field_selector=f"spec.nodeName={options.node_name}" if options.node_name else "spec.nodeName!=",
                      rng=rng.fork("pods"), transform=keep, backoff=WATCH_BACKOFF)
         )
-        self._pods.add_index(f"node/{self.identity}", _node_of, heeds=SPEC)
+        self.by_node = by_node or f"node/{self.identity}"
+        """The index of pods by their nodes."""
+        if not by_node:
+            self._pods.add_index(self.by_node, _node_of, heeds=SPEC)
         draw = KeyedDraws(f"{rng.seed}")
         self.wheel: WheelDriver[Callable[[], None]] = WheelDriver(clock, lambda action: action())
         self.pool = WritePool(workers=options.workers, lease_workers=options.lease_workers)
@@ -394,7 +399,7 @@ class Fleet:
             return
         record.speaks = True
         self.nodes.look(record)
-        for pod in self._pods.lister.by_index(f"node/{self.identity}", name):
+        for pod in self._pods.lister.by_index(self.by_node, name):
             self.pods.see(pod, record)
 
     def _lost(self, name: str) -> None:

@@ -84,6 +84,8 @@ class NodeRecord:
 
     @property
     def slow_factor(self) -> float:
+        if not self.faults and not self.commanded:
+            return 1.0
         return self.slow_by if Fault.SLOW in self.all_faults else 1.0
 
     @property

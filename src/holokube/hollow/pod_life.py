@@ -82,7 +82,9 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
         return Step(_removal(pod, run))
     if run.stage is Stage.NEW and (opened := _openings.take(pod, run, now_s)) is not None:
         return opened
-    before = _progress(run)
+    # One that goes without a word has no status to report, so that it does not matter who has changed it.
+    goes = bool(pod["metadata"].get("deletionTimestamp")) and not run.profile.final_status
+    before = () if goes else _progress(run)
     life = ContainerLife(pod, run, now_s, draw)
     if run.stage is Stage.NEW:
         _admit(life)
@@ -95,7 +97,7 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
         _run_containers(life)
     if run.stage is Stage.STOPPING and run.due_s <= now_s:
         _stopped(life)
-    return _report(life, moved=_progress(run) != before)
+    return _report(life, moved=not goes and _progress(run) != before)
 
 
 def reboot(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> None:

@@ -10,4 +10,7 @@ def is_newer(a: JsonObject, b: JsonObject) -> bool:
     mine, theirs = a["metadata"].get("resourceVersion", ""), b["metadata"].get("resourceVersion", "")
     if mine == theirs:
         return False
-    return not (mine.isdecimal() and theirs.isdecimal()) or int(mine) > int(theirs)
+    if not (mine.isdecimal() and theirs.isdecimal()):
+        return True
+    # Texts of the same length compare as their numbers do.
+    return bool(mine > theirs) if len(mine) == len(theirs) else int(mine) > int(theirs)

@@ -62,6 +62,8 @@ class ExponentialBackoff:
 class TokenBucket:
     """So many per second, with a burst; starts full."""
 
+    __slots__ = ("_burst", "_clock", "_per_s", "_tokens", "_updated_s")
+
     def __init__(self, clock: Clock, *, per_s: float, burst: int) -> None:
         if per_s <= 0 or burst < 1:
             raise ValueError(f"a token bucket needs rate > 0 and burst >= 1, got {per_s} per second, {burst}")

@@ -82,7 +82,7 @@ class KubeletView:
         return cls(
             clock, fleet.node_informer, fleet.pod_informer, usage=fleet.usage, speaks_for=speaks_for,
             # A second index of all pods would cost the fleet a good part of what it saves elsewhere.
-            name=f"kubelet-api/{fleet.identity}", by_node=f"node/{fleet.identity}",
+            name=f"kubelet-api/{fleet.identity}", by_node=fleet.by_node,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -181,20 +181,25 @@ class KubeletView:
         same = new is not None and new["metadata"].get("uid") == old["metadata"].get("uid")
         if new is not None and same and new.get("status") is status:
             return
-        started = list(started_containers(old))
-        if not started:
-            return
-        alive = set(started_containers(new)) if new is not None and same else set()
-        ended = {run for run in started if run not in alive}
+        if new is None or not same:
+            # All that ran have ended now, as a rule on the pod's way out.
+            now_s, spent = self.now_s, 0
+            for use in self.containers(old):
+                spent += use.cpu_core_ns(now_s)
+        else:
+            spent = self._spent_by_ended(old, new)
+        if spent:
+            self._ended_core_ns[node] = self._ended_core_ns.get(node, 0) + spent
+
+    def _spent_by_ended(self, old: JsonObject, new: JsonObject) -> int:
+        """What the containers have used that ran in one state of a pod and do not in the next."""
+        alive = set(started_containers(new))
+        ended = {name for name, started in started_containers(old) if (name, started) not in alive}
         if not ended:
-            return
-        names = {name for name, _ in ended}
-        spent = sum(
-            use.cpu_core_ns(_end_s(new if same else None, use.name) or self.now_s)
-            for use in self.containers(old)
-            if use.name in names
+            return 0
+        return sum(
+            use.cpu_core_ns(_end_s(new, use.name) or self.now_s) for use in self.containers(old) if use.name in ended
         )
-        self._ended_core_ns[node] = self._ended_core_ns.get(node, 0) + spent
 
 
 def node_start_s(node: JsonObject) -> float:
@@ -205,9 +210,9 @@ def core_seconds(core_ns: int) -> float:
     return core_ns / NANO
 
 
-def _end_s(pod: JsonObject | None, container: str) -> float | None:
+def _end_s(pod: JsonObject, container: str) -> float | None:
     """When the last run of a container ended, by the pod's own account."""
-    status = (pod or {}).get("status") or {}
+    status = pod.get("status") or {}
     for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
         for entry in status.get(field) or ():
             if entry["name"] == container:

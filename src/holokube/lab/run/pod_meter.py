@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from holokube.base.clock import Clock
@@ -258,10 +259,15 @@ def _cost_usd(record: PodRecord, node: NodeRecord, now_ms: int) -> float:
     """
     if not node.price_nano_usd or record.bound_ms is None:
         return 0.0
-    allocatable = {CPU: node.cpu_milli, MEMORY: node.memory_bytes}
-    share = PodShare(record.workload, {CPU: record.cpu_milli, MEMORY: record.memory_bytes})
-    part = workload_fractions(allocatable, (share,)).get(record.workload, 0.0)
+    part = _part(record.cpu_milli, record.memory_bytes, node.cpu_milli, node.memory_bytes)
     return node.price_usd_per_hour * part * (now_ms - record.bound_ms) / HOUR_MS
+
+
+@lru_cache(maxsize=4_096)
+def _part(cpu_milli: int, memory_bytes: int, node_cpu_milli: int, node_memory_bytes: int) -> float:
+    """Which part of a node a pod takes that asks for so much."""
+    share = PodShare("pod", {CPU: cpu_milli, MEMORY: memory_bytes})
+    return workload_fractions({CPU: node_cpu_milli, MEMORY: node_memory_bytes}, (share,))["pod"]
 
 
 def _seconds(milli: int | None) -> float | None:
