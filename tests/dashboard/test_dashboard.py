@@ -164,7 +164,7 @@ def test_another_cluster_may_be_shown_and_none(stage: Stage) -> None:
         assert next(events)[1]["title"] == "back"
 
 
-def test_a_cluster_that_ends_without_a_word_is_noticed() -> None:
+def test_a_run_that_ends_without_a_word_is_noticed() -> None:
     stage = Stage()
     with stream(stage.url) as events:
         assert next(events)[0] == "snapshot"
@@ -172,7 +172,7 @@ def test_a_cluster_that_ends_without_a_word_is_noticed() -> None:
         stage._running.result()
         stage.loop.close()
         kind, data = next(event for event in events if event[0] != "delta")
-        assert (kind, data["note"]) == ("empty", "the cluster has stopped")
+        assert (kind, data["note"]) == ("empty", "the run is over")
     stage.dashboard.stop()
     stage._pool.shutdown()
 

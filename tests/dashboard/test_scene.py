@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,14 @@ def test_a_loop_that_has_ended_is_an_error_not_a_wait() -> None:
     for begin in (lambda: scene.call(lambda: None), lambda: scene.run(work())):
         with pytest.raises(HolokubeError, match="has stopped"):
             begin()
+
+
+def test_on_virtual_time_what_has_ended_is_a_run() -> None:
+    loop = asyncio.new_event_loop()
+    scene = replace(made_scene(loop), is_virtual=True)
+    loop.close()
+    with pytest.raises(HolokubeError, match="the run is over"):
+        scene.call(lambda: None)
 
 
 def test_it_tells_its_pace_in_words_that_json_has() -> None:

@@ -113,11 +113,13 @@ class Dashboard:
 
     async def _tick_forever(self) -> None:
         while True:
+            scene = self._scene
             try:
                 await self._tick()
             except HolokubeError as error:
-                # Its loop is gone although nobody said so.
-                self.clear(error.message)
+                # Its loop is gone although nobody said so; what is shown instead by now, if anything, stays.
+                if scene is self._scene:
+                    self.clear(error.message)
             except Exception as error:
                 log.exception("the dashboard could not be brought up to date", exc=error)
             await self._clock.sleep(TICK_S)

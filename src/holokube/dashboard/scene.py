@@ -62,7 +62,7 @@ class Scene:
         try:
             self.loop.call_soon_threadsafe(work)
         except RuntimeError as error:
-            raise _stopped() from error
+            raise self._stopped() from error
         return future
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -71,7 +71,7 @@ class Scene:
             return asyncio.run_coroutine_threadsafe(work, self.loop)
         except RuntimeError as error:
             work.close()
-            raise _stopped() from error
+            raise self._stopped() from error
 
     async def answer(self, future: Future[T]) -> T:
         """Wait, on another loop, for what was called or run; an error if the cluster's loop ends first."""
@@ -80,7 +80,7 @@ class Scene:
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=CLOSED_CHECK_S)
                 if self.loop.is_closed() and not waiting.done():
-                    raise _stopped()
+                    raise self._stopped()
             return waiting.result()
         finally:
             waiting.cancel()
@@ -120,6 +120,6 @@ class Scene:
             raise UsageError(f"there is no node {target}", hint="It may be gone by now; choose another.")
         return names
 
-
-def _stopped() -> HolokubeError:
-    return HolokubeError("the cluster has stopped", hint="Start it again.")
+    def _stopped(self) -> HolokubeError:
+        what = "the run is over" if self.is_virtual else "the cluster has stopped"
+        return HolokubeError(what, hint="Start it again.")
