@@ -33,6 +33,7 @@ from holokube.lab.run.usage_meter import UsageMeter
 from holokube.lab.scenario.model import PolicySpec, Scenario
 from holokube.runtime.collector import collecting_rarely
 from holokube.runtime.journal import Journal
+from holokube.runtime.large_pages import in_large_pages
 
 PROGRESS_EVERY_S: Final = 0.25
 """Of real time."""
@@ -95,6 +96,7 @@ def run_scenario(
     clock = VirtualClock(datetime.fromtimestamp(scenario.start_s, UTC))
     with (
         collecting_rarely(),
+        in_large_pages(),
         log.stamped_by(clock),
         asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner,
     ):
