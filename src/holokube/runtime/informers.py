@@ -48,6 +48,10 @@ class InformerSet:
             self._informers[resource] = informer
         return informer
 
+    def known(self, resource: Resource) -> Informer | None:
+        """The informer of a resource if anybody has asked for it."""
+        return self._informers.get(resource)
+
     def indexed(
         self, resource: Resource, name: str, function: IndexFunction, *, heeds: int = EVERYTHING,
         when_asked: bool = False,

@@ -113,7 +113,10 @@ class AbsentOwners:
 
 
 class GarbageCollector:
-    """A component of the app. ``shared`` informers are used where there is one; they are run by others."""
+    """A component of the app. ``shared`` informers are used where there is one; they are run by others.
+
+    ``known`` is asked for informers of resources that nobody could name beforehand: those of custom kinds.
+    """
 
     name = NAME
 
@@ -123,6 +126,7 @@ class GarbageCollector:
         client: Client,
         *,
         shared: Iterable[Informer] = (),
+        known: Callable[[Resource], Informer | None] = lambda _: None,
         recorder: EventRecorder | None = None,
         rng: Rng,
         workers: int = WORKERS,
@@ -130,6 +134,7 @@ class GarbageCollector:
         self._clock = clock
         self._client = client
         self._shared = {informer.resource: informer for informer in shared if informer.namespace is None}
+        self._known = known
         self._recorder = recorder
         self._rng = rng
         self._discovery = Discovery(client)
@@ -211,7 +216,7 @@ class GarbageCollector:
         return False
 
     def _watch(self, resource: Resource) -> None:
-        informer = self._shared.get(resource)
+        informer = self._shared.get(resource) or self._known(resource)
         owned = informer is None
         if informer is None:
             informer = Informer(self._clock, self._client, resource, rng=self._rng.fork(str(resource)))
@@ -413,4 +418,6 @@ def build(
 ) -> GarbageCollector:
     """The garbage collector, on the shared informers as far as there are any."""
     shared = [informers.get(resource) for resource in _SHARED]
-    return GarbageCollector(clock, client, shared=shared, recorder=recorder, rng=rng.fork(NAME))
+    return GarbageCollector(
+        clock, client, shared=shared, known=informers.known, recorder=recorder, rng=rng.fork(NAME)
+    )
