@@ -108,6 +108,50 @@ def test_equal_deadlines_fire_in_the_order_they_were_scheduled(seed: int) -> Non
     assert fired == list(range(300))
 
 
+def test_what_is_called_last_comes_after_all_that_is_ready_and_before_time_passes() -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        loop = clock_loop(clock)
+        order: list[str] = []
+        loop.call_later(1.0, order.append, "later")
+        loop.call_last(order.append, "last")
+        loop.call_last(order.append, "very last")
+        loop.call_soon(order.append, "soon")
+        loop.call_soon(loop.call_soon, order.append, "made ready")
+        await clock.sleep(2.0)
+        return order
+
+    assert run_virtual(main) == ["soon", "made ready", "last", "very last", "later"]
+
+
+def test_what_is_called_last_does_not_wait_for_those_who_never_rest() -> None:
+    async def main(clock: VirtualClock) -> None:
+        seen: list[str] = []
+        clock_loop(clock).call_last(seen.append, "seen")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert seen == ["seen"]
+
+    run_virtual(main)
+
+
+def test_what_is_called_last_can_be_cancelled() -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        order: list[str] = []
+        clock_loop(clock).call_last(order.append, "never").cancel()
+        clock_loop(clock).call_last(order.append, "last")
+        await clock.sleep(1.0)
+        return order
+
+    assert run_virtual(main) == ["last"]
+
+
+def clock_loop(clock: VirtualClock) -> VirtualTimeLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    assert loop.clock is clock
+    return loop
+
+
 def test_advancing_by_hand_makes_timers_late_but_keeps_their_order() -> None:
     fired: list[tuple[str, float]] = []
 

@@ -116,7 +116,7 @@ def test_each_is_told_of_what_concerns_it_in_the_order_in_which_they_came(
             same_owner = old is None or _owners(old) == _owners(new)
             if not is_away and (old is None or heeds & aspects) and not (is_other and same_owner):
                 wanted.append(handler)
-        assert list(audience.of(aspects, new)) == wanted
+        assert [listener.handler for listener in audience.of(aspects, new)] == wanted
 
 
 def test_one_who_is_away_keeps_its_place() -> None:
@@ -132,8 +132,8 @@ def test_one_who_is_away_keeps_its_place() -> None:
 
     def tell() -> str:
         told.clear()
-        for handler in audience.of(EXISTENCE, {"metadata": {"name": "p"}}):
-            handler("ADDED", None, None)
+        for listener in audience.of(EXISTENCE, {"metadata": {"name": "p"}}):
+            listener.handler("ADDED", None, None)
         return "".join(told)
 
     assert tell() == "abc"

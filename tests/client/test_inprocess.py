@@ -12,6 +12,7 @@ from holokube.base.clock import VirtualClock
 from holokube.base.errors import TransportError
 from holokube.base.loop import run_virtual
 from holokube.base.rng import Rng
+from holokube.client.audience import EVERYTHING, LABELS, STATUS
 from holokube.client.client import Client, PatchType
 from holokube.client.discovery import Discovery
 from holokube.client.faulty import Faults, FaultyTransport
@@ -20,6 +21,7 @@ from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS
 from holokube.client.transport import WatchEvent
 from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
+from holokube.kube.types import JsonObject
 from holokube.store.store import Store
 from tests.builders import config_map, deployment, node, pod
 
@@ -265,5 +267,112 @@ def test_a_follower_is_told_in_its_own_context_not_in_the_writers() -> None:
         await client.create(CONFIG_MAPS, config_map("a"))
         await following
         assert set(told) == {"follower"} and len(told) == 2
+
+    in_cluster(body)
+
+
+def _name(old: JsonObject | None, new: JsonObject | None) -> str:
+    obj = new if new is not None else old
+    assert obj is not None
+    name: str = obj["metadata"]["name"]
+    return name
+
+
+def test_of_changes_that_come_together_each_listener_hears_its_own_before_the_next_one() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        informer = Informer(clock, client, PODS)
+        told: list[str] = []
+
+        def listen(who: str, heeds: int) -> None:
+            def hear(type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+                told.append(f"{who}: {type} {_name(old, new)}")
+
+            informer.listen(hear, heeds=heeds)
+
+        listen("labels", LABELS)
+        listen("status", STATUS)
+        listen("all", EVERYTHING)
+        informer.start()
+        await informer.synced()
+        await client.create(PODS, pod("a"))
+        await client.create(PODS, pod("b"))
+        await client.patch_status(PODS, "a", {"status": {"phase": "Running"}}, namespace="default")
+        await client.patch(PODS, "b", {"metadata": {"labels": {"x": "y"}}}, namespace="default")
+        await client.delete(PODS, "a", "default", grace_s=0)
+        assert told == []
+        await clock.sleep(1.0)
+        # That it is to go is a change by itself, of nothing that two of them heed.
+        assert told == [
+            "labels: ADDED a", "labels: ADDED b", "labels: MODIFIED b", "labels: DELETED a",
+            "status: ADDED a", "status: ADDED b", "status: MODIFIED a", "status: DELETED a",
+            "all: ADDED a", "all: ADDED b", "all: MODIFIED a", "all: MODIFIED b", "all: MODIFIED a",
+            "all: DELETED a",
+        ]  # fmt: skip
+        await informer.stop()
+
+    in_cluster(body)
+
+
+def test_who_leaves_in_the_midst_of_changes_hears_of_no_more_of_them() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        informer = Informer(clock, client, PODS)
+        told: list[str] = []
+        leave: list[Callable[[], None]] = []
+
+        def first(type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+            told.append(f"first: {type} {_name(old, new)}")
+            for one in leave:
+                one()
+
+        def second(type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+            told.append(f"second: {type} {_name(old, new)}")
+
+        leave.append(informer.add_handler(first))
+        leave.append(informer.add_handler(second))
+        informer.start()
+        await informer.synced()
+        for name in "abc":
+            await client.create(PODS, pod(name))
+        await clock.sleep(1.0)
+        assert told == ["first: ADDED a"]
+        await informer.stop()
+
+    in_cluster(body)
+
+
+def test_who_comes_in_the_midst_of_changes_hears_of_each_object_once() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        informer = Informer(clock, client, PODS)
+        told: list[str] = []
+
+        def late(type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+            told.append(f"{type} {_name(old, new)}")
+
+        def first(_type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+            if _name(old, new) == "b":
+                informer.add_handler(late)
+
+        informer.add_handler(first)
+        informer.start()
+        await informer.synced()
+        for name in "abc":
+            await client.create(PODS, pod(name))
+        await clock.sleep(1.0)
+        assert sorted(told) == ["ADDED a", "ADDED b", "ADDED c"]
+        await informer.stop()
+
+    in_cluster(body)
+
+
+def test_who_asks_without_ever_waiting_gets_to_see_what_happened() -> None:
+    async def body(clock: VirtualClock, client: Client) -> None:
+        informer = Informer(clock, client, PODS)
+        informer.start()
+        await informer.synced()
+        await client.create(PODS, pod("a"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert informer.lister.get("a", "default") is not None
+        await informer.stop()
 
     in_cluster(body)

@@ -111,8 +111,8 @@ def test_a_book_of_one_kind_that_hears_of_no_other_counts_the_same(
             continue
         whole.on_event("MODIFIED", old, new)
         aspects = aspects_changed(old, new) if old is not None and new is not None else EXISTENCE
-        for handler in audience.of(aspects, new if new is not None else old or {}):
-            handler("MODIFIED", old, new)
+        for listener in audience.of(aspects, new if new is not None else old or {}):
+            listener.handler("MODIFIED", old, new)
         for uid in OWNERS[:2]:
             assert some.of(f"ReplicaSet-{uid}") == whole.of(f"ReplicaSet-{uid}")
             assert not some.of(f"Job-{uid}")

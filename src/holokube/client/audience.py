@@ -15,7 +15,8 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
 """Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
 that was new in the change before, so that a handler which keeps sums can take away what it had added. A resync
-is a ``MODIFIED`` whose old is its new."""
+is a ``MODIFIED`` whose old is its new. The cache may be ahead of what a handler is told: changes that come together
+are all taken over before anybody is told of the first."""
 
 ANYTHING_ELSE: Final = 1
 SPEC: Final = 2
@@ -87,6 +88,7 @@ class Listener:
     hears_orphans: bool = True
     """Whether it is told of objects that nobody controls, if ``controlled_by`` is given."""
     is_away: bool = False
+    is_dismissed: bool = False
 
     def hears(self, aspects: int, controller: Kind) -> bool:
         """Whether it is told of a change in some respects to an object that is controlled by such a one."""
@@ -108,7 +110,7 @@ class Audience:
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        self._chosen: dict[tuple[int, str, str], tuple[Handler, ...]] = {}
+        self._chosen: dict[tuple[int, str, str], tuple[Listener, ...]] = {}
         """Who has to be told, by what is told and by ``apiVersion`` and kind of the controller; found when it first
         happens."""
 
@@ -118,7 +120,8 @@ class Audience:
 
     def remove(self, listener: Listener) -> None:
         """Takes one out; a second time does no harm."""
-        if listener in self._listeners:
+        if not listener.is_dismissed:
+            listener.is_dismissed = True
             self._listeners.remove(listener)
             self._chosen.clear()
 
@@ -128,7 +131,11 @@ class Audience:
             listener.is_away = is_away
             self._chosen.clear()
 
-    def of(self, aspects: int, obj: Mapping[str, Any]) -> tuple[Handler, ...]:
+    def in_order(self, some: Mapping[Listener, Any]) -> list[Listener]:
+        """Those among ``some`` who are still here, in the order in which they came."""
+        return [listener for listener in self._listeners if listener in some]
+
+    def of(self, aspects: int, obj: Mapping[str, Any]) -> tuple[Listener, ...]:
         """Who has to be told of a change of an object in some respects, in order.
 
         The tuple is never changed: a handler may add or remove others while it is being told.
@@ -146,6 +153,6 @@ class Audience:
                     api_version, kind = controller_kind(obj)
         chosen = self._chosen.get((aspects, api_version, kind))
         if chosen is None:
-            chosen = tuple(one.handler for one in self._listeners if one.hears(aspects, (api_version, kind)))
+            chosen = tuple(one for one in self._listeners if one.hears(aspects, (api_version, kind)))
             self._chosen[aspects, api_version, kind] = chosen
         return chosen
