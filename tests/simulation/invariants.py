@@ -106,7 +106,7 @@ class Invariants:
         if before and node != before:
             self._break(revision, f"pod {key} moved from {before} to {node or 'nowhere'}")
         phase, phase_before = pod["status"].get("phase", ""), self._phase_of_uid.get(uid, "")
-        if phase_before in FINISHED and phase != phase_before:
+        if phase_before in FINISHED and phase != phase_before and not self._is_given_up(pod):
             self._break(revision, f"pod {key} went from {phase_before} to {phase}")
         if phase == "Running" and not node:
             self._break(revision, f"pod {key} is Running without a node")
@@ -119,6 +119,13 @@ class Invariants:
         else:
             self._bound[node].add(key)
             self._check_room(node, revision)
+
+    def _is_given_up(self, pod: JsonObject) -> bool:
+        """Whether it was declared failed since its node is gone. The pod garbage collector goes by its cache, as
+        upstream's does, and a watch that has fallen silent does not tell it that the pod had ended before."""
+        conditions = pod["status"].get("conditions") or ()
+        by_collector = any(condition.get("reason") == "DeletionByPodGC" for condition in conditions)
+        return pod["status"]["phase"] == "Failed" and by_collector and pod["spec"].get("nodeName") not in self.nodes
 
     def _check_room(self, name: str, revision: int) -> None:
         """No node has more on it than it offers."""

@@ -383,7 +383,7 @@ class Informer:
         listeners = news[0][0]
         if all(one[0] is listeners for one in news):
             for listener in listeners:
-                self._tell(listener, news)
+                self._tell_one(listener, news)
             return
         concerned: dict[Listener, list[_News]] = {}
         for one in news:
@@ -394,9 +394,9 @@ class Informer:
                 else:
                     its_own.append(one)
         for listener in self._audience.in_order(concerned):
-            self._tell(listener, concerned[listener])
+            self._tell_one(listener, concerned[listener])
 
-    def _tell(self, listener: Listener, news: Sequence[_News]) -> None:
+    def _tell_one(self, listener: Listener, news: Sequence[_News]) -> None:
         handler = listener.handler
         for _, what, old, new in news:
             if listener.is_dismissed:
@@ -405,6 +405,12 @@ class Informer:
                 handler(what, old, new)
             except Exception as error:
                 self._report(error, what, old, new)
+
+    def _tell(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Tells everybody, whatever it is that has changed."""
+        obj = new if new is not None else old
+        assert obj is not None, "something came, went or changed"
+        self._tell_all([(self._audience.of(EVERYTHING, obj), type, old, new)])
 
     def _call(
         self, handler: Handler, type: EventType, old: JsonObject | None, new: JsonObject | None
@@ -427,8 +433,7 @@ class Informer:
             for obj in self._cache:
                 # A handler may have been quicker than this loop: only what is still current is repeated.
                 if self._cache.by_key(object_key(obj)) is obj:
-                    # Whatever it is that they heed: all are told.
-                    self._tell_all([(self._audience.of(EVERYTHING, obj), "MODIFIED", obj, obj)])
+                    self._tell("MODIFIED", obj, obj)
 
 
 async def _follow_on(stream: AsyncIterator[WatchEvent], on_events: OnEvents) -> None:
