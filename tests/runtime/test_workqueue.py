@@ -448,6 +448,21 @@ def test_a_delayed_item_that_can_wait_wakes_nobody_until_it_cannot() -> None:
     assert drain(queue) == ["calm"], "what somebody adds is handed out, whatever could wait"
 
 
+def test_an_item_of_which_nobody_can_tell_whether_it_can_wait_is_not_lost() -> None:
+    clock = VirtualClock()
+
+    def postpone(item: str) -> float | None:
+        if item == "odd":
+            raise KeyError("status")
+        return None
+
+    queue: WorkQueue[str] = WorkQueue(clock, postpone=postpone)
+    for item in ("odd", "even"):
+        queue.add_after(item, 1)
+    clock.advance(1)
+    assert drain(queue) == ["odd", "even"]
+
+
 def test_a_wait_too_short_to_be_one_is_none() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock, postpone=lambda _: 1e-9)

@@ -22,9 +22,12 @@ from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from holokube.base.clock import Clock
+from holokube.base.log import get_logger
 from holokube.runtime.ratelimit import RateLimiter, default_limiter
 
 T = TypeVar("T", bound=Hashable)
+
+_log = get_logger("holokube.runtime.workqueue")
 
 # Event loops round their timers and may fire a little early; what is due within a microsecond is due.
 _DUE_TOLERANCE_S = 1e-6
@@ -67,7 +70,7 @@ class WorkQueue(Generic[T]):
         """``postpone`` is asked about each delayed item whose time has come: for how long it can wait again, or None.
 
         Thousands of items may ask for a look every few minutes of which nearly all find nothing; what is postponed
-        wakes nobody. It is to be quick, and must not fail.
+        wakes nobody. It is to be quick; an item about which it fails is handed out.
         """
         self._clock = clock
         self.name = name
@@ -320,7 +323,12 @@ class WorkQueue(Generic[T]):
             if entry is None or entry[1] != sequence:
                 continue
             if postpone is not None:
-                wait_s = postpone(item)
+                try:
+                    wait_s = postpone(item)
+                except Exception as error:
+                    # Whoever gets the item meets what is wrong with it; to lose the item would hide that for ever.
+                    _log.exception("Whether an item can wait could not be told", exc=error, item=item)
+                    wait_s = None
                 if wait_s is not None and wait_s > _DUE_TOLERANCE_S:
                     self._sequence += 1
                     delayed[item] = (now_s + wait_s, self._sequence, entry[2])
