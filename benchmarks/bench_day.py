@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from holokube.lab.run.runner import run_scenario
 from holokube.lab.scenario.reading import read_scenario
+from holokube.runtime.collector import collect_rarely
 from summary import header, record
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "day-of-1000-nodes" / "scenario.yaml"
@@ -76,7 +77,8 @@ def scaled(nodes: int, hours: int) -> str:
 
 
 def one(nodes: int, policy_name: str, hours: int) -> Day:
-    """Run it here and now."""
+    """Run it here and now, as the command does: the collector stays away until the process ends."""
+    collect_rarely()
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(scaled(nodes, hours))
         file.flush()

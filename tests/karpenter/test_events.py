@@ -48,3 +48,31 @@ def test_a_message_that_is_too_long_is_cut() -> None:
     _, recorder, publish = publisher()
     publish.normal(pod(), "R", "x" * 2000)
     assert len(recorder.told[0][1]) == len("R: ") + 1024
+
+
+def test_what_is_told_of_many_objects_is_what_is_told_of_each() -> None:
+    told = []
+    for at_once in (True, False):
+        clock, recorder, publish = publisher()
+        # More than are kept before the old ones are put away, in groups that overlap.
+        for begin in (0, 500, 1000, 1500, 0):
+            pods = [pod(f"p{number}") for number in range(begin, begin + 1000)]
+            if at_once:
+                publish.normal_for_each(pods, "Nominated", "there")
+            else:
+                for one in pods:
+                    publish.normal(one, "Nominated", "there")
+            clock.advance(50)
+        told.append(recorder.told)
+    assert told[0] == told[1]
+    assert len(told[0]) == 2500 + 1000
+
+
+def test_it_is_known_until_when_an_event_is_not_told_again() -> None:
+    clock, _, publish = publisher()
+    publish.normal(pod("a"), "R", "1", "uid")
+    publish.normal(pod("a"), "R", "1", "uid", "x", dedupe_s=5.0)
+    now_s = clock.monotonic()
+    assert publish.quiet_until_s("R", "uid") == now_s + 120
+    assert publish.quiet_until_s("R", "uid", "x") == now_s + 5
+    assert publish.quiet_until_s("R", "other") == publish.quiet_until_s("S", "uid") == 0.0

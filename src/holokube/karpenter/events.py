@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from holokube.base.clock import Clock
@@ -59,6 +59,10 @@ _DECISIONS: Final[Mapping[tuple[str, str], str]] = {
 _SUBJECTS: Final = {"Pod": "pod", "Node": "node", "NodeClaim": "claim", "NodePool": "group"}
 
 
+_Same = str | tuple[str, ...]
+"""What makes events of one reason the same one: the object's uid, or a few words."""
+
+
 class Publisher:
     """Hands events to the recorder, unless the same was told a short while ago."""
 
@@ -67,7 +71,9 @@ class Publisher:
         self._recorder = recorder
         self._journal = journal
         self._decided: dict[tuple[str, str], tuple[str, str]] = {}
-        self._until_s: dict[tuple[str, ...], float] = {}
+        self._until_s: dict[str, dict[_Same, float]] = {}
+        """By reason."""
+        self._told = 0
         self._next_sweep = _SWEEP_EVERY
         self._buckets = {name: TokenBucket(clock, per_s=_PER_S, burst=_BURST) for name in _BUDGETS}
 
@@ -82,6 +88,18 @@ class Publisher:
     ) -> None:
         """Something happened; ``same`` tells which events are one: the object's uid unless given."""
         self._publish(obj, NORMAL, reason, message, same, dedupe_s, budget)
+
+    def normal_for_each(
+        self, objects: Iterable[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""
+    ) -> None:
+        """The same happened to each of them. Most of many have usually been told of a moment ago, and cost little."""
+        now_s = self._clock.monotonic()
+        known = self._until_s.setdefault(reason, {})
+        for obj in objects:
+            if known.get(obj["metadata"].get("uid", ""), now_s) <= now_s:
+                self._publish(obj, NORMAL, reason, message, (), DEDUPE_S, budget)
+                # What is known by a reason is put away now and then, and begun anew.
+                known = self._until_s[reason]
 
     def warning(
         self,
@@ -106,13 +124,16 @@ class Publisher:
         budget: str,
     ) -> None:
         now_s = self._clock.monotonic()
-        key = (reason, *(same or (str(obj["metadata"].get("uid", "")),)))
-        if self._until_s.get(key, now_s) > now_s:
+        key = _key(same) if same else str(obj["metadata"].get("uid", ""))
+        known = self._until_s.get(reason)
+        if known is None:
+            known = self._until_s[reason] = {}
+        if known.get(key, now_s) > now_s:
             return
-        self._until_s[key] = now_s + dedupe_s
-        if len(self._until_s) >= self._next_sweep:
-            self._until_s = {known: until_s for known, until_s in self._until_s.items() if until_s > now_s}
-            self._next_sweep = 2 * len(self._until_s) + _SWEEP_EVERY
+        self._told += key not in known
+        known[key] = now_s + dedupe_s
+        if self._told >= self._next_sweep:
+            self._sweep(now_s)
         if self._journal is not None:
             self._keep(obj, reason, message)
         if not budget or self._buckets[budget].try_take():
@@ -120,7 +141,15 @@ class Publisher:
 
     def quiet_until_s(self, reason: str, *same: str) -> float:
         """Until when, by the monotonic clock, an event would not be told again."""
-        return self._until_s.get((reason, *same), 0.0)
+        known = self._until_s.get(reason)
+        return 0.0 if known is None else known.get(_key(same), 0.0)
+
+    def _sweep(self, now_s: float) -> None:
+        """Forgets what may be told again anyway."""
+        for reason, known in self._until_s.items():
+            self._until_s[reason] = {key: until_s for key, until_s in known.items() if until_s > now_s}
+        self._told = sum(len(known) for known in self._until_s.values())
+        self._next_sweep = 2 * self._told + _SWEEP_EVERY
 
     def decided(self, kind: str, subject: str, decision: str, reason: str, **facts: Any) -> None:
         """A decision that has no event of its own."""
@@ -140,6 +169,10 @@ class Publisher:
                 # Pods have few decisions and many names; nodes are told about again and again.
                 self._decided[kind, subject] = decision, message
             self._journal.note(self._clock.time(), kind, subject, decision, (message,))
+
+
+def _key(same: tuple[str, ...]) -> _Same:
+    return same[0] if len(same) == 1 else same
 
 
 def cut(message: str) -> str:

@@ -31,8 +31,7 @@ def record(results: Results, state: ClusterState, publisher: Publisher) -> None:
         parts = [f"nodeclaim/{node.claim_name}"] if node.claim_name else []
         parts += [f"node/{node.node_name}"] if node.node_name else []
         message = f"Pod should schedule on: {', '.join(parts)}"
-        for pod in pods:
-            publisher.normal(pod, events.NOMINATED, message, budget=NOMINATIONS)
+        publisher.normal_for_each(pods, events.NOMINATED, message, budget=NOMINATIONS)
 
 
 def tell_pools_without_types(problem: Problem, publisher: Publisher) -> None:
