@@ -20,3 +20,20 @@ def test_a_solve_that_goes_on_tells_for_how_long() -> None:
     assert read(metrics, "scheduler_queue_depth") == 0
     assert read(metrics, "scheduler_unfinished_work_seconds") == 0
     assert read(metrics, "scheduler_unschedulable_pods_count") == 1
+
+
+def test_of_pods_the_latest_are_in_every_scrape() -> None:
+    metrics = KarpenterMetrics()
+
+    def sums() -> list[float | None]:
+        names = ("pods_bound_duration_seconds_sum", "pods_bound_duration_seconds_count",
+                 "pods_provisioning_bound_duration_seconds_count", "pods_startup_duration_seconds_count")  # fmt: skip
+        return [metrics.registry.get_sample_value(f"karpenter_{name}") for name in names]
+
+    metrics.pod_bound(2.0, None)
+    metrics.pod_bound(3.0, 1.0)
+    assert sums() == [5.0, 2.0, 1.0, 0.0]
+    for _ in range(2500):
+        metrics.pod_bound(2.0, 1.0)
+        metrics.pod_started(4.0)
+    assert sums() == sums() == [5005.0, 2502.0, 2501.0, 2500.0]

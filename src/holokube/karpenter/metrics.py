@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, Summary
 
 from holokube.karpenter.api.labels import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL
 from holokube.kube.requirements import ZONE_LABEL
@@ -29,6 +29,31 @@ _DISRUPTED: Final = ("reason", "nodepool", "capacity_type", "consolidation_polic
 _DECISION: Final = ("decision", "reason", "consolidation_type")
 
 
+_PENDING_MAX: Final = 1000
+
+
+class _PodSummary(Summary):
+    """Of each pod: what is observed is taken down, and summed up when somebody asks or when it becomes much."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._pending: list[float] = []
+        super().__init__(*args, **kwargs)
+
+    def observe(self, amount: float) -> None:
+        self._pending.append(amount)
+        if len(self._pending) >= _PENDING_MAX:
+            self._sum_up()
+
+    def collect(self) -> Iterable[Metric]:
+        self._sum_up()
+        return super().collect()
+
+    def _sum_up(self) -> None:
+        pending, self._pending = self._pending, []
+        for amount in pending:
+            super().observe(amount)
+
+
 class KarpenterMetrics:
     """All families, in a registry of their own or in the program's."""
 
@@ -44,6 +69,9 @@ class KarpenterMetrics:
 
     def _summary(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Summary:
         return Summary(PREFIX + name, text, labels, registry=self.registry)
+
+    def _pod_summary(self, name: str, text: str) -> _PodSummary:
+        return _PodSummary(PREFIX + name, text, registry=self.registry)
 
     def _histogram(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Histogram:
         return Histogram(PREFIX + name, text, labels, buckets=_DURATION_BUCKETS_S, registry=self.registry)
@@ -79,10 +107,9 @@ class KarpenterMetrics:
             "pods_disruption_initiated_total", "Pods on claims whose end was asked for.", _DISRUPTED)
         self._decision_duration = self._histogram(
             "pods_scheduling_decision_duration_seconds", "From when a pod was seen pending to the first decision.")
-        self._bound = self._summary(
-            "pods_bound_duration_seconds", "From the creation of a pod to its binding.")
-        self._startup = self._summary("pods_startup_duration_seconds", "From the creation of a pod until it runs.")
-        self._provisioning_bound = self._summary(
+        self._bound = self._pod_summary("pods_bound_duration_seconds", "From the creation of a pod to its binding.")
+        self._startup = self._pod_summary("pods_startup_duration_seconds", "From the creation of a pod until it runs.")
+        self._provisioning_bound = self._pod_summary(
             "pods_provisioning_bound_duration_seconds", "From when a pod was seen pending to its binding.")
         self._scheduling = self._histogram(
             "scheduler_scheduling_duration_seconds", "How long one solve takes.", ("controller",))
