@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind
@@ -78,3 +80,37 @@ def test_what_an_update_leaves_out_is_filled_in() -> None:
     new: dict[str, Any] = {"metadata": {"selfLink": "/x", "creationTimestamp": "other", "generation": 9}}
     carry_identity(new, old)
     assert new["metadata"] == old["metadata"]
+
+
+METADATA = st.fixed_dictionaries(
+    {"name": st.sampled_from(["x", "y", "A", ""])},
+    optional={
+        "generateName": st.sampled_from(["fine-", "Bad_"]), "namespace": st.sampled_from(["default", "a.b", ""]),
+        "labels": st.dictionaries(st.sampled_from(["a", "b", "a b"]), st.sampled_from(["c", "c d"])),
+        "annotations": st.dictionaries(st.sampled_from(["a", "a b"]), st.sampled_from(["", "anything goes"])),
+        "finalizers": st.lists(st.sampled_from(["orphan", "foregroundDeletion", "plain", "example.com/x"])),
+        "ownerReferences": st.lists(st.sampled_from([owner("x"), owner("y", controller=True), owner("")])),
+        "generation": st.sampled_from([0, 1, -1]),
+    },
+)  # fmt: skip
+
+
+@given(known=METADATA, meta=METADATA, namespaced=st.booleans())
+def test_what_was_found_valid_is_not_looked_at_again_and_everything_else_is(
+    known: dict[str, Any], meta: dict[str, Any], namespaced: bool
+) -> None:
+    def causes(meta: dict[str, Any], known: dict[str, Any]) -> list[Any]:
+        errors = FieldErrors()
+        validate_metadata({"metadata": meta}, Kind(), namespaced=namespaced, errors=errors, known=known)
+        return errors.causes
+
+    valid = {} if causes(known, {}) else known
+    assert causes(meta, valid) == causes(meta, {})
+    assert causes({**meta, "labels": {}}, valid) == causes({**meta, "labels": {}}, {})
+
+
+def test_what_is_known_is_taken_for_valid() -> None:
+    errors = FieldErrors()
+    meta = {"name": "A", "labels": {"a b": "c"}, "finalizers": ["plain"]}
+    validate_metadata({"metadata": meta}, Kind(), namespaced=False, errors=errors, known=meta)
+    assert not errors

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver.decode import DecodeError, Decoder
-from holokube.apiserver.plain_decode import Odd, plain_object
+from holokube.apiserver.plain_decode import Odd, is_canonical_time, plain_object
 from holokube.apiserver.types import TypeCatalog
+from holokube.kube import timeformat
 from holokube.kube.schema import Schema
 
 CATALOG = TypeCatalog()
@@ -117,3 +118,18 @@ def test_what_is_nested_too_deeply_is_odd() -> None:
         inner = {"properties": {"a": inner}}
     value = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": inner}}]}}
     assert by_both(value, schema) == by_the_careful_one(value, schema)
+
+
+@given(st.integers(999, 3001), st.integers(0, 13), st.integers(0, 32), st.integers(0, 25), st.integers(0, 61))
+def test_what_is_taken_for_a_time_as_it_is_written_is_one(
+    year: int, month: int, day: int, hour: int, minute: int
+) -> None:
+    text = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:59Z"
+    try:
+        is_time = timeformat.format_time(timeformat.parse_time(text)) == text
+    except ValueError:
+        is_time = False
+    found = is_canonical_time(text) is not None
+    assert is_time or not found
+    if 1000 <= year < 3000 and (month, day) != (2, 29):
+        assert found == is_time

@@ -18,6 +18,7 @@ from holokube.client.audience import (
     STATUS,
     Audience,
     Handler,
+    Hearers,
     Kind,
     Listener,
     aspects_changed,
@@ -119,6 +120,41 @@ def test_each_is_told_of_what_concerns_it_in_the_order_in_which_they_came(
         assert [listener.handler for listener in audience.of(aspects, new)] == wanted
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, EXISTENCE - 1), KINDS, st.booleans()), max_size=6),
+    st.lists(st.lists(st.tuples(st.integers(0, EVERYTHING + 1), OBJECTS), max_size=6), max_size=4),
+    st.integers(0, 5),
+)
+def test_of_changes_that_come_together_each_is_told_its_own_one_listener_after_the_other(
+    listeners: list[tuple[int, Kind | None, bool]], batches: list[list[tuple[int, dict[str, Any]]]], leaves: int
+) -> None:
+    audience = Audience()
+    known = [Listener(lambda _type, _old, _new: None, heeds, kind, orphans) for heeds, kind, orphans in listeners]
+    for listener in known:
+        audience.add(listener)
+    for number, batch in enumerate(batches):
+        told = [audience.of(aspects, obj) for aspects, obj in batch]
+        if number == 1 and leaves < len(known):
+            # After the changes were taken over, and before anybody is told of them.
+            audience.remove(known.pop(leaves))
+        for _ in range(2):
+            found = [
+                (listener, place) for listener, among in audience.together(frozenset(told))
+                for place, hearers in enumerate(told) if hearers in among
+            ]  # fmt: skip
+            assert found == [
+                (listener, place) for listener in known for place, hearers in enumerate(told) if listener in hearers
+            ]
+
+
+def test_hearers_are_known_by_being_the_very_same() -> None:
+    listener = Listener(lambda _type, _old, _new: None, EVERYTHING, None)
+    one, other = Hearers([listener]), Hearers([listener])
+    assert list(one) == list(other)
+    assert one != other and not one == other  # noqa: SIM201 - both ways of asking are meant
+    assert {one: 1}.get(other) is None
+
+
 def test_one_who_is_away_keeps_its_place() -> None:
     told: list[str] = []
     audience = Audience()
@@ -187,3 +223,22 @@ def test_an_index_that_heeds_what_it_looks_at_is_as_one_that_heeds_everything(
             assert sorted(picky.index_values("late")) == sorted(plain.index_values("labels"))
             for value in plain.index_values("labels"):
                 assert len(picky.by_index("late", value)) == len(plain.by_index("labels", value))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(("x", "y", "")), st.booleans(), st.booleans())))
+def test_the_objects_of_a_namespace_are_the_same_whenever_they_are_first_asked_for(
+    steps: list[tuple[str, str, bool, bool]]
+) -> None:
+    cache = Cache()
+    for name, space, comes, asks in steps:
+        key = f"{space}/{name}" if space else name
+        if comes:
+            meta = {"name": name, "namespace": space} if space else {"name": name}
+            cache.put(key, {"metadata": meta}, EXISTENCE if key not in cache else EVERYTHING)
+        elif key in cache:
+            cache.remove(key)
+        if asks:
+            for wanted in ("x", "y"):
+                found = [obj for obj in cache if obj["metadata"].get("namespace") == wanted]
+                assert cache.list(wanted) == found
+                assert cache.has_any(wanted) == bool(found)

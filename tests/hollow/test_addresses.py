@@ -94,3 +94,44 @@ def test_addresses_are_known_by_their_place_however_they_are_looked_up(cidr: str
     address = network[given_address % network.num_addresses] if isinstance(given_address, int) else given_address
     inside = address in network and address not in (network.network_address, network.broadcast_address)
     assert AddressPool(cidr).claim(str(address)) == inside
+
+
+@given(st.lists(st.tuples(st.sampled_from(["take", "release", "claim"]), st.integers(0, 5)), max_size=40))
+def test_what_is_handed_out_comes_back_as_if_it_were_read_anew(actions: list[tuple[str, int]]) -> None:
+    pool, reader = AddressPool("192.0.2.0/29"), AddressPool("192.0.2.0/29")
+    for action, number in actions:
+        address = f"192.0.2.{number + 1}"
+        if action == "take":
+            assert pool.take() == reader.take()
+        elif action == "claim":
+            assert pool.claim(address) == reader.claim(address)
+        else:
+            reader._given.clear()
+            pool.release(address)
+            reader.release(address)
+        assert len(pool) == len(reader)
+
+
+@given(
+    st.one_of(
+        st.builds(lambda address, bits: f"{address}/{bits}", st.ip_addresses(v=4), st.integers(0, 33)),
+        st.builds(lambda a, b, c: f"{a}.{b}.{c}.0/24", *(st.sampled_from([0, 1, 9, 10, 255, 256]) for _ in range(3))),
+        st.sampled_from([
+            "", "/", "1.2.3/24", "01.2.3.0/24", "1.2.3.0/024", "1.2.3.0", "1.2.3.0/", "1..3.0/24", "1.2.3.0/a", "x/24",
+            "1.2.3.0.0/24", "1.2.3.0/24/1", "\u0661.2.3.0/24", "fd00::/120", "1.2.3.0/255.255.255.0", "-1.2.3.0/24",
+            "1.2.3.0/\u0662", "1.2.3.0/-1", " 1.2.3.0/24",
+        ]),
+    )
+)  # fmt: skip
+def test_ranges_are_read_as_the_standard_library_reads_them(cidr: str) -> None:
+    try:
+        network = ipaddress.ip_network(cidr, strict=False)
+    except ValueError:
+        with pytest.raises(ValueError, match="does not appear to be"):
+            AddressPool(cidr)
+        return
+    pool = AddressPool(cidr)
+    assert pool.cidr == str(network)
+    assert pool.size == min(1 << 24, max(0, network.num_addresses - (2 if network.version == 4 else 1)))
+    first = pool.take()
+    assert first == (str(network.network_address + 1) if pool.size else None)

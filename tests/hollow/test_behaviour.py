@@ -86,3 +86,10 @@ def test_what_makes_no_sense_is_named_and_ignored(key: str, text: str) -> None:
     (problem,) = behaviour.problems
     assert problem.startswith(f"holokube.dev/{key}: ") and text in problem
     assert behaviour.run_s is None and behaviour.exit_code == 0 and behaviour.failure == ""
+
+
+@pytest.mark.parametrize("text", ["5s", "0s", "1h2m3.5s", "-5s", "nonsense", "", "2026-01-01T00:01:00Z"])
+@pytest.mark.parametrize("labels", [{}, {"a": "b"}, {f"pod-container-running-failed{KWOK}": "true"}])
+def test_a_run_time_alone_is_read_as_among_others(text: str, labels: dict[str, str]) -> None:
+    alone = read({"holokube.dev/run-time": text}, labels)
+    assert alone == read({"holokube.dev/run-time": text, "a": "b"}, labels)

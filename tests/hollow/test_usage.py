@@ -118,3 +118,19 @@ def test_a_profile_is_checked() -> None:
     with pytest.raises(ValueError, match="system_cpu_share must be between"):
         UsageProfile(system_cpu_share=2)
     assert usage_of(running(requests={"cpu": "1"}), "c", START_S, UsageProfile(cpu="80%")).cpu_nano == 800_000_000
+
+
+@pytest.mark.parametrize("requests", [None, {"cpu": "200m", "memory": "64Mi"}])
+def test_annotations_about_something_else_say_nothing_of_the_usage(requests: dict[str, str] | None) -> None:
+    other = {"holokube.dev/run-time": "5s", "kwok.x-k8s.io/node": "fake", "example.com/usage-cpu": "9"}
+    assert running_containers(running(other, requests)) == running_containers(running({}, requests))
+    noisy = UsageProfile(cpu="noise(30%, 10%)", cpu_without_request="noise(1m, 10%)")
+    assert running_containers(running(other, requests), noisy) == running_containers(running({}, requests), noisy)
+
+
+@pytest.mark.parametrize(
+    "key", ["holokube.dev/usage-cpu", "holokube.dev/usage-cpu.c", "kwok.x-k8s.io/usage-cpu"]
+)
+def test_an_annotation_about_the_usage_is_found_among_others(key: str) -> None:
+    found = running({"holokube.dev/run-time": "5s", key: "3"}, {"cpu": "200m"})
+    assert usage_of(found, "c", START_S + 1).cpu_nano == 3 * 10**9

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holokube.hollow.usage_curves import Curve, integral
+from holokube.hollow.usage_curves import Constant, Curve, integral
 from holokube.hollow.usage_syntax import CurveError, check_curve, parse_curve
 
 START_S = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -138,3 +138,13 @@ def test_noise_swings_around_its_curve_and_is_the_same_for_the_same_seed() -> No
     assert values == [curve("noise(1, 20%)").value(t, START_S) for t in range(0, 20_000, 7)]
     other = parse_curve("noise(1, 20%)", request=1, phases=lambda: (0.3, 0.2, 0.9))
     assert values[0] != other.value(0, START_S)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e6), st.floats(-10, 1e6))
+def test_what_is_constant_is_integrated_as_all_curves_are_to_the_last_bit(
+    amount: float, begin_s: float, length_s: float
+) -> None:
+    found = Constant(amount)
+    exact = max(0.0, found.transform(begin_s, begin_s + length_s, START_S, 0.0).real)
+    expected = exact if begin_s + length_s > begin_s else 0.0
+    assert integral(found, begin_s, begin_s + length_s, START_S) == expected

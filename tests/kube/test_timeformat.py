@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -101,3 +102,8 @@ def test_every_duration_survives_printing(nanoseconds: int) -> None:
     # Fractions are read in floating point by Go, exactly up to 2**53.
     printed = format_duration_ns(nanoseconds)
     assert abs(parse_duration_ns(printed) - nanoseconds) <= 1
+
+
+@given(st.floats(-62_135_510_400.0, 253_402_214_400.0))
+def test_seconds_are_written_as_the_moment_they_stand_for(seconds: float) -> None:
+    assert format_time(seconds) == format_time(datetime.fromtimestamp(0, UTC) + timedelta(seconds=math.floor(seconds)))

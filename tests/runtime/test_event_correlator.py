@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holokube.base.clock import VirtualClock
-from holokube.runtime.event_correlator import CountingCorrelator, LruCache, SeriesCorrelator
+from holokube.runtime.event_correlator import COMBINED_PREFIX, CountingCorrelator, LruCache, SeriesCorrelator
+from holokube.runtime.ratelimit import TokenBucket
 
 NAMES = count()
 
@@ -90,6 +94,58 @@ def test_an_object_may_burst_25_events_then_one_every_five_minutes() -> None:
     assert book.correlate(core_event("same")) is None
 
 
+class PlainBook:
+    """What becomes of an event, by rules that are written down as they are told: which message, counted how often."""
+
+    def __init__(self, clock: VirtualClock, similar_max: int, burst: int) -> None:
+        self.clock, self.similar_max, self.burst = clock, similar_max, burst
+        self.messages: dict[str, list[str]] = {}
+        self.last_s: dict[str, float] = {}
+        self.counts: dict[tuple[str, str], int] = {}
+        self.bucket: TokenBucket | None = None
+
+    def tell(self, reason: str, message: str) -> tuple[str, int] | None:
+        now_s = self.clock.monotonic()
+        messages = self.messages.setdefault(reason, [])
+        if now_s - self.last_s.get(reason, now_s) > 600:
+            messages.clear()
+        self.last_s[reason] = now_s
+        if message not in messages:
+            messages.append(message)
+        is_combined = len(messages) >= self.similar_max
+        if is_combined:
+            messages.pop(0)
+        key = (reason, "" if is_combined else message)
+        self.counts[key] = self.counts.get(key, 0) + 1
+        if self.bucket is None:
+            self.bucket = TokenBucket(self.clock, per_s=1 / 300, burst=self.burst)
+        if not self.bucket.try_take():
+            return None
+        return (COMBINED_PREFIX + message if is_combined else message), self.counts[key]
+
+
+@given(
+    st.integers(1, 4), st.integers(1, 4),
+    st.lists(
+        st.tuples(st.sampled_from((0.0, 0.1, 150.0, 299.9, 600.0, 601.0)), st.sampled_from("AB"),
+                  st.sampled_from("uvwxyz")),
+        max_size=40,
+    ),
+)  # fmt: skip
+def test_events_are_combined_counted_and_throttled_by_the_rules(
+    similar_max: int, burst: int, told: list[tuple[float, str, str]]
+) -> None:
+    clock = VirtualClock()
+    book = correlator(clock, similar_max=similar_max, spam_burst=burst)
+    plain = PlainBook(clock, similar_max, burst)
+    for wait_s, reason, message in told:
+        clock.advance(wait_s)
+        write = book.correlate(core_event(message, reason=reason))
+        wanted = plain.tell(reason, message)
+        assert (None if write is None else (write.event["message"], write.event["count"])) == wanted
+        assert write is None or (write.patch is not None) == write.is_patch == (write.event["count"] > 1)
+
+
 def test_a_renamed_event_is_counted_under_its_new_name() -> None:
     book = correlator(VirtualClock())
     write = book.correlate(core_event("a"))
@@ -165,6 +221,87 @@ def test_single_events_leave_nothing_to_write_and_the_end_writes_what_is_owed() 
     assert owed.patch is not None
     assert owed.patch["series"]["count"] == 3
     assert book.due_at_s() is None
+
+
+class PlainSeries:
+    """The same as SeriesCorrelator by going through all series whenever something is asked, without a limit to them."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.series: dict[str, list[float]] = {}
+        self.refresh_at_s = math.inf
+
+    def end(self, now_s: float) -> list[tuple[str, int]]:
+        over = sorted((one for one in self.series.items() if now_s >= one[1][2] + 360), key=lambda one: one[1][2])
+        for name, _ in over:
+            del self.series[name]
+        return [(name, int(count)) for name, (count, written, _) in over if count != written]
+
+    def tell(self, name: str) -> int | None:
+        now_s = self.clock.monotonic()
+        count, written, _ = self.series.pop(name, [0, 0, 0])
+        self.series[name] = [count + 1, count + 1 if count < 2 else written, now_s]
+        if count == 1:
+            self.refresh_at_s = min(self.refresh_at_s, now_s + 1800)
+        return int(count) + 1 if count < 2 else None
+
+    def due(self) -> list[tuple[str, int]]:
+        now_s = self.clock.monotonic()
+        owed = self.end(now_s)
+        if now_s >= self.refresh_at_s:
+            running = [name for name, (count, _, _) in self.series.items() if count > 1]
+            for name in running:
+                self.series[name][1] = self.series[name][0]
+            owed += [(name, int(self.series[name][0])) for name in running]
+            self.refresh_at_s = now_s + 1800 if running else math.inf
+        return owed
+
+
+WAITS_S = (0.0, 1.0, 100.0, 359.0, 361.0, 700.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(WAITS_S), st.sampled_from("abc")), max_size=40))
+def test_a_writer_that_sleeps_until_something_is_due_writes_all_that_one_who_never_sleeps_would(
+    told: list[tuple[float, str]]
+) -> None:
+    clock = VirtualClock()
+    book, plain = SeriesCorrelator(clock), PlainSeries(clock)
+
+    def look() -> None:
+        due_s = book.due_at_s()
+        found = book.due() if due_s is not None and due_s <= clock.monotonic() else []
+        patches = [(write.event["regarding"]["name"], write.patch) for write in found]
+        assert [(name, patch and patch["series"]["count"]) for name, patch in patches] == plain.due()
+
+    def pass_time(until_s: float) -> None:
+        # The plain one is asked at every end of a series; the other one only when it says that something is due.
+        while True:
+            ends = [last_s + 360 for _, _, last_s in plain.series.values()]
+            next_s = min([*ends, plain.refresh_at_s], default=math.inf)
+            if next_s > until_s:
+                break
+            clock.advance_to(next_s)
+            look()
+        clock.advance_to(until_s)
+
+    for wait_s, name in told:
+        pass_time(clock.monotonic() + wait_s)
+        write = book.correlate(series_event(name))
+        count = None if write is None else (write.patch or {"series": {"count": 1}})["series"]["count"]
+        assert count == plain.tell(name)
+        look()
+    pass_time(clock.monotonic() + 4000)
+    assert book.due() == plain.due() == []
+
+
+def test_events_that_were_not_repeated_wake_nobody() -> None:
+    clock = VirtualClock()
+    book = SeriesCorrelator(clock)
+    book.correlate(series_event("a"))
+    assert book.due_at_s() is None
+    clock.advance(360)
+    again = book.correlate(series_event("a"))
+    assert again is not None and not again.is_patch
 
 
 def test_too_many_series_end_the_quietest_early() -> None:

@@ -182,3 +182,30 @@ def test_what_is_remembered_changes_no_decision(data: st.DataObject) -> None:
             if data.draw(st.booleans()):
                 for victim in decision.victims:
                     state.remove_pod(f"default/{victim['metadata']['name']}")
+
+
+def test_pods_with_the_very_same_labels_may_still_be_of_different_kinds() -> None:
+    state = state_of("a")
+    cycle = cycle_on(state)
+    small, large = waiting("small", labels={"app": "x"}), waiting("large", cpu="100", labels={"app": "x"})
+    elsewhere = waiting("elsewhere", labels={"app": "x"})
+    large["metadata"]["labels"] = elsewhere["metadata"]["labels"] = small["metadata"]["labels"]
+    elsewhere["metadata"]["namespace"], elsewhere["spec"] = "other", small["spec"]
+    assert bound_to(cycle.decide(small, NOW)) == "a"
+    decision = cycle.decide(elsewhere, NOW)
+    assert isinstance(decision, Bind)
+    assert decision.cls is state.class_of(elsewhere)
+    assert decision.cls is not state.class_of(small)
+    assert refused(cycle.decide(large, NOW)).plugins == {"NodeResourcesFit"}
+
+
+def test_a_kind_that_a_new_selector_parts_is_not_taken_from_memory() -> None:
+    state = state_of("a")
+    cycle = cycle_on(state)
+    pod = waiting("p", labels={"app": "x"})
+    first = cycle.decide(pod, NOW)
+    foe = waiting("foe", node="a", affinity=pod_anti_affinity(affinity_term("x", "zone")))
+    state.add_pod(foe)
+    assert isinstance(first, Bind)
+    assert first.cls.is_stale
+    assert refused(cycle.decide(pod, NOW)).plugins == {"InterPodAffinity"}

@@ -46,3 +46,22 @@ def test_pods_with_constraints_of_their_own_get_no_others() -> None:
     put(services, "Service", "s", {"app": "x"})
     pod = waiting("p", labels={"app": "x"}, topologySpreadConstraints=[{"topologyKey": "zone"}])
     assert spread.selector_of(pod) is None
+
+
+def test_pods_that_share_references_or_labels_are_told_apart_by_the_others() -> None:
+    spread, services, sets = world()
+    put(services, "Service", "s", {"app": "x"})
+    put(sets, "ReplicaSet", "rs", {"matchLabels": {"hash": "1"}})
+    first = owned("ReplicaSet", "rs")
+    assert str(spread.selector_of(first)) == "app=x,hash=1"
+    references, labels = first["metadata"]["ownerReferences"], first["metadata"]["labels"]
+    other = {**first, "metadata": {**first["metadata"], "labels": {"app": "y"}, "ownerReferences": references}}
+    assert str(spread.selector_of(other)) == "hash=1"
+    orphan = {**first, "metadata": {**first["metadata"], "labels": labels, "ownerReferences": []}}
+    assert str(spread.selector_of(orphan)) == "app=x"
+    elsewhere = {**first, "metadata": {**first["metadata"], "namespace": "other"}}
+    assert spread.selector_of(elsewhere) is None
+    assert str(spread.selector_of(first)) == "app=x,hash=1"
+    spread.forget()
+    sets.remove("default/rs")
+    assert str(spread.selector_of(first)) == "app=x"

@@ -168,3 +168,35 @@ def test_state_and_queue_are_what_the_pods_seen_last_make_them(data: st.DataObje
     assert world.used == 1000 * (len(bound) + len(assumed))
     assert all(world.queue.get(f"default/{pod['metadata']['name']}") is not None for pod in pending)
     assert len(world.queue) == len(pending)
+
+
+def test_a_pod_with_the_very_same_spec_may_still_bring_news() -> None:
+    """In process, what a write leaves alone is the very same object, which is the short way to see that all is well."""
+    world = World()
+    first = waiting("p", cpu="2", node="n", labels={"app": "x"})
+    world.see("p", first)
+
+    def placed() -> tuple[int, bool, str | None]:
+        found = world.state.pod("default/p")
+        assert found is not None
+        assert found.pod is world.pods["p"]
+        return world.used, found.is_terminating, found.labels.get("app")
+
+    assert placed() == (2000, False, "x")
+    name = first["spec"]["containers"][0]["name"]
+    statuses = [{"name": name, "ready": True, "resources": {"requests": {"cpu": "2"}}}]
+    running = {**first, "status": {"phase": "Running", "containerStatuses": statuses}}
+    world.see("p", running)
+    assert placed() == (2000, False, "x")
+    resized = {**statuses[0], "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
+    grown = {**running, "status": {**running["status"], "containerStatuses": [resized]}}
+    world.see("p", grown)
+    assert placed() == (3000, False, "x")
+    other = {**grown, "metadata": {**grown["metadata"], "labels": {"app": "y"}}}
+    world.see("p", other)
+    assert placed() == (3000, False, "y")
+    ending = {**other, "metadata": {**other["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    world.see("p", ending)
+    assert placed() == (3000, True, "y")
+    world.see("p", {**ending, "status": {"phase": "Failed"}})
+    assert world.used == 0 and not world.state.pods

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from holokube.packing import PodClass
 from holokube.packing.podclass import compile_class
 from holokube.scheduler.cluster_events import Change, ClusterEvent
+from holokube.scheduler.hints import HINTS
 from holokube.scheduler.queue import Place, QueuedPod, SchedulingQueue
 from tests.scheduler.objects import make_node, waiting
 
@@ -308,3 +309,14 @@ def test_no_pod_is_ever_lost_or_doubled(data: st.DataObject) -> None:
     queue.flush(now_s + 1000)
     left = set(names(queue, now_s + 1000))
     assert {f"default/{name}" for name in left} == present - in_flight.keys()
+
+
+def test_a_pod_waits_for_events_that_one_of_its_filters_has_a_rule_for() -> None:
+    everybody = sorted({plugin for rules in HINTS.values() for plugin in rules})
+    for change in Change:
+        for plugin in everybody:
+            queue = SchedulingQueue()
+            assert not queue.waits_for(change)
+            queue.add(waiting("p"), 0)
+            refuse(queue, 0, frozenset({plugin}))
+            assert queue.waits_for(change) == (plugin in HINTS.get(change, {}))

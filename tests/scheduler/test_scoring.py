@@ -123,3 +123,21 @@ def test_what_nodes_are_and_who_selects_a_pod_is_remembered_rightly(data: st.Dat
                 known = mask, rows
                 if len(rows):
                     assert remembering(cls, pod, rows).tolist() == plain(cls, pod, rows).tolist()
+
+
+def test_nodes_that_move_while_the_same_ones_are_feasible_are_looked_at_again() -> None:
+    state, profile = ClusterState(), ScoreProfile()
+    zone = "topology.kubernetes.io/zone"
+    for name in "abcd":
+        state.add_node(make_node(name, {zone: "near"}))
+    for number in range(3):
+        state.add_pod(waiting(f"p{number}", node="a", labels={"app": "x"}))
+    remembering, plain = (Scoring(state, profile, spread_by_app, reuse=reuse) for reuse in (True, False))
+    pod = waiting("new", labels={"app": "x"})
+    cls, rows = state.class_of(pod), state.rows
+    before = remembering(cls, pod, rows).tolist()
+    assert before == plain(cls, pod, rows).tolist()
+    state.add_node(make_node("b", {zone: "far"}))
+    after = remembering(cls, pod, rows).tolist()
+    assert after == plain(cls, pod, rows).tolist()
+    assert after != before

@@ -90,3 +90,53 @@ def test_a_job_that_breaks_ends_the_workers() -> None:
         assert [str(error) for error in caught.value.exceptions] == ["broken"]
 
     asyncio.run(main())
+
+
+def test_all_workers_get_up_for_jobs_that_wait_for_answers() -> None:
+    started: list[int] = []
+    answer = asyncio.Event()
+
+    def job(number: int) -> Callable[[], Awaitable[None]]:
+        async def work() -> None:
+            started.append(number)
+            await answer.wait()
+
+        return work
+
+    async def main(workers: Workers) -> None:
+        await asyncio.sleep(1)
+        for number in range(8):
+            workers.submit(str(number), job(number))
+        await asyncio.sleep(1)
+        assert started == [0, 1, 2, 3, 4]
+        # Those who have done all there was must hear of what comes later.
+        answer.set()
+        await asyncio.sleep(1)
+        answer.clear()
+        for number in range(8, 13):
+            workers.submit(str(number), job(number))
+        await asyncio.sleep(1)
+        answer.set()
+
+    run(main, count=5)
+    assert started == list(range(13))
+
+
+def test_few_workers_get_up_for_jobs_that_need_no_waiting() -> None:
+    turns = 0
+
+    async def work() -> None:
+        pass
+
+    async def main(workers: Workers) -> None:
+        nonlocal turns
+        await asyncio.sleep(1)
+        for number in range(32):
+            workers.submit(str(number), work)
+        asleep = list(workers._idle)
+        await asyncio.sleep(1)
+        turns = sum(future.done() for future in asleep) + 32 - len(asleep)
+        assert workers.backlog == 0
+
+    run(main, count=32)
+    assert turns == 5

@@ -9,6 +9,7 @@ import orjson
 
 from holokube.apiserver import conversion
 from holokube.apiserver.decode import DecodeError, Decoder
+from holokube.apiserver.held_parts import NOTHING_HELD, held_parts
 from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
@@ -54,10 +55,14 @@ def read_body(
     kind = registry.kind_of(served)
     known: JsonObject | None = None
     beside: tuple[str, ...] = ()
+    held = NOTHING_HELD
     if isinstance(body, Body):
         known = body.known
         if (body.only_status or body.settled) and known is not None and kind.status_stands_alone:
             beside = ("spec",) if value.get("spec") is known.get("spec") else ()
+            if body.settled and not body.only_status:
+                held = held_parts(kind, value, known)
+                value = held.left_out_of(value)
     try:
         obj = decoder.decode(value, served.schema, known, beside)
     except DecodeError as problem:
@@ -73,6 +78,7 @@ def read_body(
             obj["spec"] = dict(obj["spec"])
     else:
         kind.default(obj)
+    held.put_back(obj)
     return obj, warnings
 
 
@@ -81,6 +87,10 @@ def read_status(served: Served, kind: Kind, before: JsonObject, status: Any) -> 
     about it, or where the defaults go further."""
     if type(status) is not dict:
         return None
+    reader = kind.status_reader(before, served.schema)
+    read = None if reader is None else reader.read(status, before["status"])
+    if read is not None:
+        return read
     decoder = Decoder()
     try:
         obj = decoder.decode({"status": status}, served.schema)

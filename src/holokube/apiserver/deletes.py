@@ -14,7 +14,7 @@ from holokube.apiserver.options import DeleteOptions, ListOptions
 from holokube.apiserver.resources import Served
 from holokube.base.errors import KeyMissing, RevisionMismatch
 from holokube.kube import timeformat
-from holokube.kube.errors import OBJECT_WAS_MODIFIED, ApiError, NotFound, conflict, not_found
+from holokube.kube.errors import OBJECT_WAS_MODIFIED, ApiError, Conflict, NotFound, conflict, not_found
 from holokube.kube.types import JsonObject
 from holokube.store.values import Stored
 
@@ -42,10 +42,10 @@ class Deletes:
     ) -> tuple[JsonObject, int]:
         """Delete, or mark for deletion. Returns what the client is answered, and the HTTP code; admission's
         ``warnings`` are put into the list given."""
-        registry = self._registry
+        registry, store = self._registry, self._registry.store
         key = registry.key(served, namespace, name)
         for attempt in range(_ATTEMPTS):
-            stored = registry.store.get(served.bucket, key)
+            stored = store.get(served.bucket, key)
             if stored is None:
                 raise not_found(served.group, served.plural, name)
             if not registry.admission.has_no_say(served, "DELETE", "", namespace):
@@ -53,12 +53,32 @@ class Deletes:
                     served, namespace, name, stored, options, caller, [] if warnings is None else warnings
                 )
             self._check_preconditions(served, name, stored, options)
+            revision = store.revision
             try:
-                return await self._delete_stored(served, key, stored, options)
+                answer = self._delete_stored(served, key, stored, options)
             except ApiError as problem:
                 if problem.code != 409 or attempt == _ATTEMPTS - 1:
                     raise
+                continue
+            if store.revision != revision and not store.is_durable_at_once:
+                await store.durable()
+            return answer
         raise AssertionError("unreachable")
+
+    def delete_at_once(self, served: Served, namespace: str, name: str, options: DeleteOptions) -> JsonObject | None:
+        """As ``delete``, where nobody has to be waited for; None where somebody has, or another write came between."""
+        registry, store = self._registry, self._registry.store
+        if not (store.is_durable_at_once and registry.admission.has_no_say(served, "DELETE", "", namespace)):
+            return None
+        key = registry.key(served, namespace, name)
+        stored = store.get(served.bucket, key)
+        if stored is None:
+            raise not_found(served.group, served.plural, name)
+        self._check_preconditions(served, name, stored, options)
+        try:
+            return self._delete_stored(served, key, stored, options)[0]
+        except Conflict:
+            return None
 
     async def _admit(
         self,
@@ -93,20 +113,21 @@ class Deletes:
                 f"({meta['resourceVersion']}). The object might have been modified",
             )  # fmt: skip
 
-    async def _delete_stored(
+    def _delete_stored(
         self, served: Served, key: str, stored: Stored, options: DeleteOptions
     ) -> tuple[JsonObject, int]:
+        """What the client is answered, and the HTTP code; the write may not be durable yet."""
         registry = self._registry
         kind = registry.kind_of(served)
         before = stored.obj
-        finalizers = self._finalizers(served, before, options)
+        finalizers = self._finalizers(kind, before, options)
         grace_s = kind.grace_period_s(before, options.grace_period_s)
         lingers = bool(finalizers) or grace_s > 0 or kind.lingers(before)
         if not lingers:
             if kind.is_graceful:
                 stored = self._announced(served, key, stored, dry_run=options.dry_run)
-            final = await self.finish(served, key, stored, dry_run=options.dry_run)
-            return self._answer(served, final), 200
+            final = self._take_out(served, key, stored, dry_run=options.dry_run)
+            return self._answer(served, kind, final), 200
         marked = self._marked(before, finalizers, grace_s)
         kind.mark_deleted(marked)
         code = 202 if options.orphan_dependents is False else 200
@@ -120,8 +141,6 @@ class Deletes:
             raise conflict(served.group, served.plural, before["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
         changed.checked, changed.settled = stored.checked, stored.settled
         registry.custom_resources.after_write(served, changed.obj)
-        if not registry.store.is_durable_at_once:
-            await registry.store.durable()
         return conversion.to_served(served, changed).obj, code
 
     def _announced(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
@@ -134,14 +153,14 @@ class Deletes:
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, stored.obj["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
 
-    def _finalizers(self, served: Served, before: JsonObject, options: DeleteOptions) -> list[str]:
+    def _finalizers(self, kind: Kind, before: JsonObject, options: DeleteOptions) -> list[str]:
         """Propagation is asked for by finalizers, which the garbage collector honours and removes."""
         current: list[str] = before["metadata"].get("finalizers") or []
         policy = options.propagation
         if not policy:
             if ORPHAN_FINALIZER in current or FOREGROUND_FINALIZER in current:
                 return current
-            policy = self._registry.kind_of(served).cascades_by_default
+            policy = kind.cascades_by_default
         if not current and policy == "Background":
             return current
         kept = [f for f in current if f not in (ORPHAN_FINALIZER, FOREGROUND_FINALIZER)]
@@ -183,6 +202,12 @@ class Deletes:
 
     async def finish(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
         """Take the object out of the store."""
+        gone = self._take_out(served, key, stored, dry_run=dry_run)
+        if not (dry_run or self._registry.store.is_durable_at_once):
+            await self._registry.store.durable()
+        return gone
+
+    def _take_out(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
         registry = self._registry
         if dry_run:
             return stored
@@ -192,12 +217,10 @@ class Deletes:
             name = stored.obj["metadata"]["name"]
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         registry.custom_resources.after_delete(served, gone.obj)
-        if not registry.store.is_durable_at_once:
-            await registry.store.durable()
         return gone
 
-    def _answer(self, served: Served, gone: Stored) -> JsonObject:
-        if self._registry.kind_of(served).returns_deleted_object:
+    def _answer(self, served: Served, kind: Kind, gone: Stored) -> JsonObject:
+        if kind.returns_deleted_object:
             return conversion.to_served(served, gone).obj
         meta = gone.obj["metadata"]
         details: JsonObject = {"name": meta["name"]}

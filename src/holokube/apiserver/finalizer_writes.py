@@ -7,25 +7,26 @@ asked. The long way, in ``writes``, is gone wherever something else has a part i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body
+from holokube.apiserver.deletes import is_gone
+from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.metadata import MEANT_FOR, RENEWED, STORED_FIELDS
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import MERGE_PATCH, STRATEGIC
 from holokube.apiserver.resources import Served
+from holokube.base.errors import KeyMissing, RevisionMismatch
+from holokube.kube.errors import OBJECT_WAS_MODIFIED, conflict
 from holokube.kube.types import JsonObject
 from holokube.store.values import Stored
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
-
-StoreChange = Callable[[Served, Stored, JsonObject, WriteOptions], Awaitable[Stored]]
 
 _FINALIZERS: Final = "finalizers"
 _DELETED: Final = "$deleteFromPrimitiveList/finalizers"
@@ -34,10 +35,9 @@ _DELETED: Final = "$deleteFromPrimitiveList/finalizers"
 class FinalizerWrites:
     """The short way."""
 
-    def __init__(self, registry: Registry, ownership: Ownership, store_change: StoreChange) -> None:
+    def __init__(self, registry: Registry, ownership: Ownership) -> None:
         self._registry = registry
         self._ownership = ownership
-        self._store_change = store_change
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
@@ -62,13 +62,34 @@ class FinalizerWrites:
         if not self._registry.admission.passes_as_it_was(attributes):
             return None
         attributes.warnings.extend(kind.warnings(new, before))
-        stored = await self._store_change(served, old, new, options)
+        stored = await self._store(served, kind, old, new)
         stored.settled = True
         return WriteResult(conversion.to_served(served, stored), warnings=attributes.warnings)
 
+    async def _store(self, served: Served, kind: Kind, old: Stored, new: JsonObject) -> Stored:
+        """Write the object; one whose last finalizer is gone goes away."""
+        registry, meta = self._registry, old.obj["metadata"]
+        key = registry.key(served, meta.get("namespace", ""), meta["name"])
+        if is_gone(kind, new):
+            # Watchers are shown the last stored state; the caller sees the change that ended it.
+            gone = await registry.deletes.finish(served, key, old, dry_run=False)
+            new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
+            return Stored(new, gone.revision)
+        try:
+            stored = registry.store.update(served.bucket, key, new, expected=old.revision, owned=True)
+        except (RevisionMismatch, KeyMissing):
+            raise conflict(served.group, served.plural, meta["name"], OBJECT_WAS_MODIFIED) from None
+        stored.checked = True
+        registry.custom_resources.after_write(served, stored.obj)
+        if not registry.store.is_durable_at_once:
+            await registry.store.durable()
+        return stored
+
     @staticmethod
     def _without(before: JsonObject, left: list[str]) -> JsonObject:
-        meta: JsonObject = {key: value for key, value in before["metadata"].items() if key not in RENEWED}
+        meta: JsonObject = before["metadata"].copy()
+        for key in RENEWED:
+            meta.pop(key, None)
         if left:
             meta[_FINALIZERS] = left
         else:
@@ -79,6 +100,8 @@ class FinalizerWrites:
         self, served: Served, before: JsonObject, new: JsonObject, options: WriteOptions, caller: Caller
     ) -> bool:
         """Note who took them off; False if that cannot be said."""
+        if not self._registry.tracks_managed_fields:
+            return True
         fields = self._ownership.compared(
             served, {"metadata": before["metadata"]}, {"metadata": new["metadata"]}, ""
         )

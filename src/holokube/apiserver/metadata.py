@@ -15,6 +15,7 @@ FOREGROUND_FINALIZER = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER, "kubernetes"})
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NOTHING_KNOWN: Final[Mapping[str, Any]] = {}
 RENEWED: Final = frozenset({"managedFields", "resourceVersion"})
 """What every write changes."""
 MEANT_FOR: Final = ("uid", "resourceVersion")
@@ -24,10 +25,34 @@ STORED_FIELDS: Final = ["kind", "apiVersion", "metadata", "spec", "status"]
 
 
 def validate_metadata(
-    obj: JsonObject, kind: Kind, *, namespaced: bool, errors: FieldErrors, path: str = "metadata"
+    obj: JsonObject,
+    kind: Kind,
+    *,
+    namespaced: bool,
+    errors: FieldErrors,
+    path: str = "metadata",
+    known: Mapping[str, Any] = _NOTHING_KNOWN,
 ) -> None:
-    """Upstream's ValidateObjectMeta."""
+    """Upstream's ValidateObjectMeta. What is the same in ``known`` was found valid before."""
     meta: JsonObject = obj["metadata"]
+    names_known = meta.get("name") == known.get("name") and meta.get("generateName") == known.get("generateName")
+    if not known or not names_known or meta.get("namespace") != known.get("namespace"):
+        _validate_names(meta, kind, path, errors, namespaced=namespaced)
+    if meta.get("generation", 0) < 0:
+        errors.invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
+    labels, annotations = meta.get("labels"), meta.get("annotations")
+    owners, finalizers = meta.get("ownerReferences"), meta.get("finalizers")
+    if labels and labels != known.get("labels"):
+        validate_labels(labels, f"{path}.labels", errors)
+    if annotations and annotations != known.get("annotations"):
+        validate_annotations(annotations, f"{path}.annotations", errors)
+    if owners and owners != known.get("ownerReferences"):
+        _validate_owners(owners, f"{path}.ownerReferences", errors)
+    if finalizers and finalizers != known.get("finalizers"):
+        _validate_finalizers(finalizers, f"{path}.finalizers", errors, plain=kind.allows_plain_finalizers)
+
+
+def _validate_names(meta: JsonObject, kind: Kind, path: str, errors: FieldErrors, *, namespaced: bool) -> None:
     prefix = meta.get("generateName")
     if prefix and (problems := kind.name_problems(prefix, prefix=True)):
         errors.all_invalid(f"{path}.generateName", prefix, problems)
@@ -44,18 +69,6 @@ def validate_metadata(
             errors.all_invalid(f"{path}.namespace", namespace, problems)
     elif namespace:
         errors.forbidden(f"{path}.namespace", "not allowed on this type")
-    if meta.get("generation", 0) < 0:
-        errors.invalid(f"{path}.generation", meta["generation"], "must be greater than or equal to 0")
-    labels, annotations = meta.get("labels"), meta.get("annotations")
-    owners, finalizers = meta.get("ownerReferences"), meta.get("finalizers")
-    if labels:
-        validate_labels(labels, f"{path}.labels", errors)
-    if annotations:
-        validate_annotations(annotations, f"{path}.annotations", errors)
-    if owners:
-        _validate_owners(owners, f"{path}.ownerReferences", errors)
-    if finalizers:
-        _validate_finalizers(finalizers, f"{path}.finalizers", errors, plain=kind.allows_plain_finalizers)
 
 
 def validate_labels(labels: Mapping[str, str] | None, path: str, errors: FieldErrors) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
 from holokube.apiserver.field_errors import FieldErrors
@@ -212,8 +213,7 @@ class WriteOptions:
 _NO_WRITE_OPTIONS = WriteOptions(field_validation="Warn")
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True):
     """Options of delete and deletecollection."""
 
     dry_run: bool = False

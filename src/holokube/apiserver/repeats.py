@@ -18,9 +18,10 @@ from holokube.apiserver.bodies import read_beside, read_body
 from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
+from holokube.apiserver.spec_patterns import SpecPattern, spec_pattern
 from holokube.kube.patch.fieldset import Trie
 from holokube.kube.types import JsonObject
-from holokube.store.values import Stored
+from holokube.store.values import Stored, Tally
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
@@ -48,10 +49,10 @@ class Pattern:
     """In which it was to be created."""
     generation: int
     """Of the admission chain."""
-    buckets: tuple[str, ...]
+    tally: Tally
     """Of the objects that admission looked at."""
-    revisions: list[int]
-    """Of the last changes to each of these."""
+    count: int
+    """How much had happened to these."""
 
 
 @dataclass(slots=True)
@@ -65,6 +66,9 @@ class Reading:
     _first: JsonObject | None
     pattern: Pattern | None = None
     """What became of the body when it was used last."""
+    key: tuple[str, bytes] | None = None
+    """Of the spec, where others with the same spec were read before; None otherwise."""
+    metadata: JsonObject | None = None
 
     def copy(self) -> JsonObject:
         """The object, to be changed at will."""
@@ -105,29 +109,30 @@ class Repeats:
         """Hashes of texts whose spec was known, but not the rest. Few of these come a second time."""
         self._specs: dict[tuple[str, bytes], SpecReading] = {}
         self._prepared: dict[bytes, Prepared] = {}
+        self._spec_patterns: dict[tuple[str, bytes], SpecPattern] = {}
 
     def _read(
         self, served: Served, kind: Kind, body: JsonObject, options: WriteOptions
-    ) -> tuple[JsonObject, list[str], Trie | None, bool]:
-        """A body, decoded and defaulted, with warnings, the fields that are owned if that is known, and whether the
-        spec was known.
+    ) -> tuple[JsonObject, list[str], Trie | None, tuple[str, bytes] | None]:
+        """A body, decoded and defaulted, with warnings, the fields that are owned if that is known, and the key of the
+        spec if that was known.
 
         The pods of two jobs differ in more than their names, but not in their specs.
         """
         spec = body.get("spec")
         if not kind.status_stands_alone or type(spec) is not dict or not _PLAIN.issuperset(body):
-            return *read_body(self._registry, served, body, options), None, False
+            return *read_body(self._registry, served, body, options), None, None
         key = (options.field_validation, orjson.dumps(spec, option=STRICTLY))
         known = self._specs.get(key)
         if known is not None:
             obj = read_beside(served, kind, body, known.text)
             if obj is not None:
-                return obj, [], self._registry.writes.ownership.owned_at_creation(served, obj, known.owned), True
+                return obj, [], self._registry.writes.ownership.owned_at_creation(served, obj, known.owned), key
         obj, warnings = read_body(self._registry, served, body, options)
         owned = self._registry.writes.ownership.owned_at_creation(served, obj, None)
         if not warnings and (owned is not None or not self._registry.tracks_managed_fields):
             _keep(self._specs, key, SpecReading(orjson.dumps(obj["spec"]), owned and owned.get(_SPEC)))
-        return obj, warnings, owned, False
+        return obj, warnings, owned, None
 
     def reading(self, served: Served, kind: Kind, body: Any, options: WriteOptions) -> Reading | None:
         """What there is in a body; None if it has to be read by itself."""
@@ -139,36 +144,72 @@ class Repeats:
             return None
         found = self._readings.get(key)
         if found is None:
-            obj, warnings, owned, is_known = self._read(served, kind, body, options)
+            obj, warnings, owned, of_spec = self._read(served, kind, body, options)
             if warnings or "managedFields" in obj["metadata"]:
                 return None
-            if is_known and (seen := hash(key)) not in self._seen:
+            if of_spec is not None and (seen := hash(key)) not in self._seen:
                 _keep(self._seen, seen, None)
-                return Reading(b"", owned, obj)
+                return Reading(b"", owned, obj, None, of_spec, orjson.loads(orjson.dumps(body["metadata"])))
             found = _keep(self._readings, key, Reading(orjson.dumps(obj), owned, obj))
         return found
+
+    def known(self, body: Any, namespace: str, options: WriteOptions) -> Reading | SpecPattern | None:
+        """What there is in a body that was read before, or what has come of others with the same spec; None if it has
+        to be read."""
+        try:
+            key = (options.field_validation, orjson.dumps(body, option=STRICTLY))
+        except TypeError:
+            return None
+        reading = self._readings.get(key)
+        if reading is not None:
+            return reading
+        pattern = self._spec_pattern(body, namespace, options)
+        if pattern is not None:
+            # What comes a second time is worth to be read, and kept.
+            if (seen := hash(key)) in self._seen:
+                return None
+            _keep(self._seen, seen, None)
+        return pattern
 
     def pattern(self, reading: Reading, namespace: str) -> Pattern | None:
         """What has come of the body, and would come of it again; None if that cannot be said."""
         pattern = reading.pattern
-        if pattern is None or pattern.namespace != namespace:
+        return pattern if pattern is not None and self._holds(pattern, namespace) else None
+
+    def _spec_pattern(self, body: Any, namespace: str, options: WriteOptions) -> SpecPattern | None:
+        spec = body.get("spec") if type(body) is dict else None
+        if not self._spec_patterns or type(spec) is not dict:
             return None
-        changed_at = self._registry.store.changed_at
-        if pattern.generation != self._registry.admission.generation:
-            return None
-        return pattern if [changed_at(bucket) for bucket in pattern.buckets] == pattern.revisions else None
+        found = self._spec_patterns.get((options.field_validation, orjson.dumps(spec, option=STRICTLY)))
+        return found if found is not None and self._holds(found.pattern, namespace) else None
+
+    def _holds(self, pattern: Pattern, namespace: str) -> bool:
+        return (
+            pattern.namespace == namespace
+            and pattern.tally.count == pattern.count
+            and pattern.generation == self._registry.admission.generation
+        )
 
     def take_pattern(self, reading: Reading, namespace: str, stored: Stored, attributes: Attributes) -> None:
         """An object was created, and nobody had anything to say about it."""
-        looked_at = self._registry.admission.looked_at(attributes)
+        admission = self._registry.admission
+        # Who owns which field depends on the metadata.
+        of_spec = None if self._registry.tracks_managed_fields else reading.key
+        if of_spec is not None:
+            known = self._spec_patterns.get(of_spec)
+            if known is not None and self._holds(known.pattern, namespace):
+                of_spec = None
         # What is not kept is not asked for again.
-        if looked_at is None or not reading.text:
+        looked_at = admission.looked_at(attributes) if reading.text or of_spec is not None else None
+        if looked_at is None:
             return
-        buckets = tuple(sorted(looked_at))
-        revisions = [self._registry.store.changed_at(bucket) for bucket in buckets]
-        reading.pattern = Pattern(
-            stored.obj, stored.settled, namespace, self._registry.admission.generation, buckets, revisions
-        )
+        tally = self._registry.store.tally(looked_at)
+        reading.pattern = Pattern(stored.obj, stored.settled, namespace, admission.generation, tally, tally.count)
+        if of_spec is not None and reading.metadata is not None and admission.goes_by_spec(attributes):
+            kind = self._registry.kind_of(attributes.served)
+            made = spec_pattern(reading.pattern, kind, reading.metadata)
+            if made is not None:
+                _keep(self._spec_patterns, of_spec, made)
 
     def prepared(self, key: bytes | None) -> Prepared | None:
         """What became of an object of the same text; the key is the kind's ``repeat_key``."""

@@ -6,7 +6,9 @@ patch. Of some values it depends only on which of them are equal: they are carri
 with is a value of the same field. So the texts are compared without these values, and with a note of which are equal;
 what became of the first such change is then filled in with the values of the next.
 
-Only values of a form that every stage takes as it is count as such; others are a part of the text.
+Only values of a form that every stage takes as it is count as such; others are a part of the text. To find them in a
+long text takes most of the time, so that what was said of the last pods of a template is tried first; see
+``status_forms``.
 """
 
 from __future__ import annotations
@@ -18,50 +20,22 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from holokube.apiserver.repeats import STRICTLY
+from holokube.apiserver.status_forms import ADDRESS, OPEN, Form, Shape, Values, form_of, shape_of
 from holokube.kube.patch.fieldset import Trie
 from holokube.kube.types import JsonObject
 
 KEPT: Final = 4096
 KEPT_SAME: Final = 256
+TRIED: Final = 4
+"""How many changes are tried that were made to pods of the same template."""
 
-_DAY: Final = (
-    rb"(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:29|30|31)|(?:0[469]|11)-(?:29|30))"
-)
-_TIME: Final = rb"[12]\d{3}-" + _DAY + rb"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
-_BYTE: Final = rb"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_ADDRESS: Final = rb"(?:" + _BYTE + rb"\.){3}" + _BYTE
-_VALUE_OF: Final = rb'":"'
-
-
-def _after(*fields: bytes) -> bytes:
-    """An expression for a place at which the value of one of the fields begins."""
-    return rb"(?:" + b"|".join(rb'(?<="' + field + rb'":")' for field in fields) + rb")"
-
-
-# A quote inside of a JSON text has a backslash before it, so that none of these can stand within a value. What values
-# may begin with comes first: it is found out quickest.
-_OPEN: Final = re.compile(
-    _VALUE_OF
-    + rb"((?=[12]\d{3}-)"
-    + _after(b"lastTransitionTime", b"lastProbeTime", b"startTime", b"startedAt", b"finishedAt")
-    + _TIME
-    + rb"|(?=\d)"
-    + _after(b"podIP", b"hostIP", b"ip")
-    + _ADDRESS
-    + rb"|"
-    + _after(b"containerID")
-    + rb"[a-z]+://[0-9a-f]+|"
-    + _after(b"message")
-    + rb'[^"\\]+)(?=")'
-)
-_ADDRESS_KEY: Final = re.compile(rb'k:\{"ip":"(' + _ADDRESS + rb')"\}')
+_ADDRESS_KEY: Final = re.compile(rb'k:\{"ip":"(' + ADDRESS + rb')"\}')
 # Whether these are valid depends on the spec, or on more than equality.
 _BEYOND: Final = (b'"nominatedNodeName":', b'"resourceClaimStatuses":')
 _ENDED: Final = b'"terminated":'
 _CONTAINERS: Final = b'"containerID":'
 
 Key = tuple[Any, ...]
-Values = list[str]
 TriePlan = list[tuple[str, int, "TriePlan | None", Trie]]
 """Per key of a set of fields: the key, or which address stands in it (-1 for none), and what is below."""
 
@@ -76,7 +50,10 @@ class Asked(NamedTuple):
     values: list[bytes]
     """The different values that are left out of the key, in the order in which they come first."""
     change: Change | None = None
-    """What became of the very same: the same text, asked for an object with the very same status."""
+    """What becomes of it, if that was found out while it was read."""
+    patch: Any = None
+    hint: Key = ()
+    """By which a change of the next pod of the template is recognized."""
 
 
 class Change(NamedTuple):
@@ -87,38 +64,20 @@ class Change(NamedTuple):
     removed: Trie
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A dict or list in which some values have to be filled in. All others are shared: they are never changed."""
-
-    base: Any
-    places: tuple[tuple[str, int], ...]
-    """Keys, and which value each gets."""
-    parts: tuple[tuple[Any, _Form], ...]
-    """Keys or positions of what has places in it."""
-
-    def filled(self, values: Values) -> Any:
-        made = self.base.copy()
-        for key, place in self.places:
-            made[key] = values[place]
-        for at, part in self.parts:
-            made[at] = part.filled(values)
-        return made
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Known:
     """The same with places for values."""
 
     status: JsonObject
-    form: _Form | None
+    form: Form | None
     changed: Trie
     changed_plan: TriePlan | None
     removed: Trie
     removed_plan: TriePlan | None
+    shape: Shape | None = None
+    """Set when it is asked for a second time."""
 
-    def with_values(self, texts: list[bytes]) -> Change:
-        values = [text.decode() for text in texts]
+    def with_values(self, values: Values) -> Change:
         status = self.status if self.form is None else self.form.filled(values)
         changed = self.changed if self.changed_plan is None else _filled(self.changed_plan, values)
         removed = self.removed if self.removed_plan is None else _filled(self.removed_plan, values)
@@ -133,41 +92,68 @@ class StatusRepeats:
         self._same: dict[Key, tuple[JsonObject, Change]] = {}
         """By identity of a status and text of a patch: what became of it. All pods of a template begin with the very
         same status, and a scheduler says the same of all that it finds no room for at an instant."""
-        self._opened: dict[int, tuple[JsonObject, list[bytes], list[bytes]]] = {}
-        """By identity of a status: its text, split."""
+        self._opened: dict[int, tuple[JsonObject, bytes, list[bytes], list[bytes]]] = {}
+        """By identity of a status: its text, whole and split."""
+        self._tried: dict[Key, list[_Known]] = {}
+        """What became of pods of the same template, the last one first. It is no more than a guess."""
 
-    def ask(self, before: JsonObject, patch: Any, *others: object) -> Asked | None:
-        """A patch of a status, None if it cannot be written as text. ``others`` decide on the outcome as well."""
+    def ask(self, before: JsonObject, patch: Any, *others: object, template: object = None) -> Asked | None:
+        """A patch of a status, None if it cannot be written as text. ``others`` decide on the outcome as well; objects
+        of the very same ``template`` are likely to be told the same."""
         try:
             new = orjson.dumps(patch, option=STRICTLY)
             text: Key = (id(before), new, others)
-            same = self._same.get(text)
-            if same is not None and same[0] is before:
-                return Asked(before, text, (), [], same[1])
-            parts, values = self._open(before)
+            hint: Key = ()
+            if type(patch) is dict and "containerStatuses" in patch:
+                hint = (id(template), len(patch), len(before), others)
+                guessed = self._guess(hint, before, patch, new)
+                if guessed is not None:
+                    return Asked(before, text, (), [], guessed)
+            else:
+                same = self._same.get(text)
+                if same is not None and same[0] is before:
+                    return Asked(before, text, (), [], same[1])
+            _, parts, values = self._open(before)
         except TypeError:
             return None
-        more = _OPEN.split(new)
+        more = OPEN.split(new)
         places: dict[bytes, int] = {}
         equals = tuple([places.setdefault(value, len(places)) for value in values + more[1::2]])
         del more[1::2]
-        return Asked(before, text, (others, equals, len(parts), *parts, *more), [*places])
+        return Asked(before, text, (others, equals, len(parts), *parts, *more), [*places], None, patch, hint)
 
-    def _open(self, before: JsonObject) -> tuple[list[bytes], list[bytes]]:
-        """The text of a status without its values, and those."""
+    def _guess(self, hint: Key, before: JsonObject, patch: JsonObject, new: bytes) -> Change | None:
+        """What becomes of a patch that says the same as one of those before it; None if it does not."""
+        tried = self._tried.get(hint)
+        if tried is None:
+            return None
+        opened = self._opened.get(id(before))
+        old = opened[1] if opened is not None and opened[0] is before else orjson.dumps(before, option=STRICTLY)
+        text = old + new
+        for place, known in enumerate(tried):
+            shape = known.shape
+            values = None if shape is None else shape.values(before, patch, text)
+            if values is not None:
+                if place:
+                    tried.insert(0, tried.pop(place))
+                return known.with_values(values)
+        return None
+
+    def _open(self, before: JsonObject) -> tuple[bytes, list[bytes], list[bytes]]:
+        """The text of a status, the same without its values, and those."""
         known = self._opened.get(id(before))
         if known is not None and known[0] is before:
-            return known[1], known[2]
+            return known[1:]
         text = orjson.dumps(before, option=STRICTLY)
-        parts = _OPEN.split(text)
+        parts = OPEN.split(text)
         values = parts[1::2]
         del parts[1::2]
         # Only pods whose containers have not been told of have their status in common with others.
         if _CONTAINERS not in text:
             if len(self._opened) >= KEPT_SAME:
                 self._opened.clear()
-            self._opened[id(before)] = before, parts, values
-        return parts, values
+            self._opened[id(before)] = before, text, parts, values
+        return text, parts, values
 
     def recall(self, asked: Asked) -> Change | None:
         """What becomes of the status; None if no such change has been seen."""
@@ -176,13 +162,29 @@ class StatusRepeats:
         known = self._known.get(asked.key)
         if known is None:
             return None
-        change = known.with_values(asked.values)
+        change = known.with_values([value.decode() for value in asked.values])
         # What is said of containers has their ids in it, and is said once.
-        if _CONTAINERS not in asked.text[1]:
+        if asked.hint:
+            self._try_next(asked, known)
+        elif _CONTAINERS not in asked.text[1]:
             if len(self._same) >= KEPT_SAME:
                 self._same.clear()
             self._same[asked.text] = asked.before, change
         return change
+
+    def _try_next(self, asked: Asked, known: _Known) -> None:
+        """A change was made a second time, and may come again."""
+        if known.shape is None:
+            text = self._open(asked.before)[0] + asked.text[1]
+            known.shape = shape_of(asked.before, asked.patch, text, asked.values)
+        tried = self._tried.get(asked.hint)
+        if tried is None:
+            if len(self._tried) >= KEPT:
+                self._tried.clear()
+            tried = self._tried[asked.hint] = []
+        if known not in tried:
+            tried.insert(0, known)
+            del tried[TRIED:]
 
     def is_new(self, asked: Asked) -> bool:
         """Whether it is not known either that such a change cannot be repeated."""
@@ -201,35 +203,15 @@ def _learn(asked: Asked, before: JsonObject, change: Change) -> _Known | None:
     if old == text or _ENDED in old or any(word in part for word in _BEYOND for part in (old, text)):
         return None
     places = {value: place for place, value in enumerate(asked.values)}
-    if any(value not in places for value in _OPEN.split(text)[1::2]):
+    if any(value not in places for value in OPEN.split(text)[1::2]):
         return None
     try:
         changed, removed = _plan(change.changed, places), _plan(change.removed, places)
     except ValueError:
         return None
-    known = _Known(change.status, _form(change.status, places), change.changed, changed, change.removed, removed)
-    again = known.with_values(asked.values)
+    known = _Known(change.status, form_of(change.status, places), change.changed, changed, change.removed, removed)
+    again = known.with_values([value.decode() for value in asked.values])
     return known if orjson.dumps([*again]) == orjson.dumps([*change]) else None
-
-
-def _form(value: Any, places: dict[bytes, int]) -> _Form | None:
-    """How to build such a value with others in the places; None if it has none, and can be shared."""
-    if isinstance(value, dict):
-        items = list(value.items())
-    elif isinstance(value, list):
-        items = list(enumerate(value))
-    else:
-        return None
-    own: list[tuple[str, int]] = []
-    parts: list[tuple[Any, _Form]] = []
-    for key, part in items:
-        if isinstance(part, str) and isinstance(key, str):
-            found = _OPEN.split(orjson.dumps({key: part}))
-            if len(found) > 1:
-                own.append((key, places[found[1]]))
-        elif (inner := _form(part, places)) is not None:
-            parts.append((key, inner))
-    return _Form(value, tuple(own), tuple(parts)) if own or parts else None
 
 
 def _plan(trie: Trie, places: dict[bytes, int]) -> TriePlan | None:

@@ -13,8 +13,10 @@ from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body, read_status
+from holokube.apiserver.crds.custom_kind import CustomKind
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.kinds.base import Kind
 from holokube.apiserver.metadata import MEANT_FOR, STORED_FIELDS, is_unchanged
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
@@ -43,7 +45,12 @@ class StatusWrites:
 
     def ask(self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions) -> Asked | None:
         """What a patch asks for; None if it has to go the long way."""
-        if not self._registry.kind_of(served).repeats_status or content_type == APPLY or options.dry_run:
+        if not self._registry.kind_of(served).repeats_status:
+            return None
+        return self._asked(old, content_type, body, options)
+
+    def _asked(self, old: Stored, content_type: str, body: Any, options: WriteOptions) -> Asked | None:
+        if content_type == APPLY or options.dry_run:
             return None
         value = body.value if isinstance(body, Body) else body
         if type(value) is not dict or (isinstance(body, Body) and body.duplicate_fields):
@@ -58,11 +65,43 @@ class StatusWrites:
         # Annotations may have to agree with the spec; those of an object that is settled do.
         if ("annotations" in meta and not old.settled) or [*before] != STORED_FIELDS:
             return None
-        return self._repeats.ask(before["status"], value["status"], content_type, options.field_validation)
+        return self._repeats.ask(
+            before["status"], value["status"], content_type, options.field_validation,
+            template=before["spec"].get("containers"),
+        )  # fmt: skip
 
     def recall(self, asked: Asked) -> Change | None:
         """What became of a patch of the same form."""
         return self._repeats.recall(asked)
+
+    def patch_at_once(
+        self, served: Served, namespace: str, name: str, content_type: str, body: Any, options: WriteOptions,
+        caller: Caller,
+    ) -> Stored | None:  # fmt: skip
+        """Patch a status by the short way, where there is no disk to wait for; None, with nothing done, if it has to go
+        another way."""
+        registry, store = self._registry, self._registry.store
+        key = registry.key(served, namespace, name)
+        old = store.get(served.bucket, key)
+        if old is None or not (old.checked and store.is_durable_at_once):
+            return None
+        kind = registry.kind_of(served)
+        if not kind.repeats_status:
+            written = self._patched(served, kind, old, content_type, body, options, caller)
+            return None if written is None else written.stored
+        if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
+            return None
+        asked = self._asked(old, content_type, body, options)
+        change = None if asked is None else self._repeats.recall(asked)
+        before = old.obj
+        if change is None or is_gone(kind, before):
+            return None
+        new = self._changed(served, before, change, options, caller)
+        if change.status == before["status"] and is_unchanged(new, before):
+            return old
+        stored = store.update(served.bucket, key, new, owned=True)
+        stored.checked, stored.settled = True, old.settled
+        return conversion.to_served(served, stored)
 
     async def make(
         self, served: Served, old: Stored, change: Change, options: WriteOptions, caller: Caller
@@ -80,6 +119,23 @@ class StatusWrites:
     ) -> WriteResult | None:
         """Put another status into an object that is otherwise sent back as it was read, the very same; None if it has
         to go the long way."""
+        written = self._replaced(served, old, body, options, caller)
+        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+
+    def replace_at_once(
+        self, served: Served, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> Stored | None:
+        """As ``replace``, where there is no disk to wait for; None, with nothing done, if it has to go another way."""
+        store = self._registry.store
+        old = store.get(served.bucket, self._registry.key(served, namespace, name))
+        if old is None or not store.is_durable_at_once:
+            return None
+        written = self._replaced(served, old, body, options, caller)
+        return None if written is None else written.stored
+
+    def _replaced(
+        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
         value = body.value if isinstance(body, Body) else body
         before = old.obj
         if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
@@ -88,16 +144,23 @@ class StatusWrites:
             return None
         if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
             return None
-        if value["apiVersion"] is not before["apiVersion"] or not self._may_put(served, before, options):
+        kind = self._registry.kind_of(served)
+        if value["apiVersion"] is not before["apiVersion"] or not self._may_put(served, kind, before, options):
             return None
-        written = self._put(served, old, value["status"], options, caller)
-        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+        return self._put(served, kind, old, value["status"], options, caller)
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Patch a status, with nothing said about the rest but for which object it is meant; None if it has to go the
         long way."""
+        written = self._patched(served, self._registry.kind_of(served), old, content_type, body, options, caller)
+        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+
+    def _patched(
+        self, served: Served, kind: Kind, old: Stored, content_type: str, body: Any, options: WriteOptions,
+        caller: Caller,
+    ) -> WriteResult | None:  # fmt: skip
         value = body.value if isinstance(body, Body) else body
         before = old.obj
         if type(value) is not dict or not old.checked or not _concerns_status(value, before["metadata"]):
@@ -108,21 +171,18 @@ class StatusWrites:
             return None
         if [*before] != STORED_FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
             return None
-        if not self._may_put(served, before, options):
+        if not self._may_put(served, kind, before, options):
             return None
-        if served.type.custom and "status" in before and type(value["status"]) is dict:
-            fields = self._registry.custom_resources.kind_for(served).status_fields
-            status = fields.patched(before["status"], value["status"])
+        if isinstance(kind, CustomKind) and "status" in before and type(value["status"]) is dict:
+            status = kind.status_fields.patched(before["status"], value["status"])
             if status is not None:
-                written = self._replace(served, old, status, options, caller)
-                return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+                return self._replace(served, kind, old, status, options, caller)
         live = {"status": before["status"]} if "status" in before else {}
         try:
             patched = apply_plain_patch(served, live, content_type, {"status": value["status"]})
         except PatchError:
             return None
-        written = self._put(served, old, patched.get("status"), options, caller)
-        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+        return self._put(served, kind, old, patched.get("status"), options, caller)
 
     async def _durable(self, written: WriteResult | None, old: Stored) -> WriteResult | None:
         """What was written, once it is on disk."""
@@ -130,37 +190,39 @@ class StatusWrites:
             await self._registry.store.durable()
         return written
 
-    def _may_put(self, served: Served, before: JsonObject, options: WriteOptions) -> bool:
-        if served.version != served.type.storage_version or options.dry_run:
-            return False
-        return not is_gone(self._registry.kind_of(served), before)
+    @staticmethod
+    def _may_put(served: Served, kind: Kind, before: JsonObject, options: WriteOptions) -> bool:
+        return served.version == served.type.storage_version and not options.dry_run and not is_gone(kind, before)
 
     def _put(
-        self, served: Served, old: Stored, value: Any, options: WriteOptions, caller: Caller
+        self, served: Served, kind: Kind, old: Stored, value: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Read, compare, check and write a status."""
-        before, kind = old.obj, self._registry.kind_of(served)
+        before = old.obj
         if served.type.custom:
             status = self._registry.custom_resources.read_status(served, before, value)
         else:
             status = read_status(served, kind, before, value) if kind.status_stands_alone else None
         if status is None:
             return None
-        return self._replace(served, old, status, options, caller, checked=False)
+        return self._replace(served, kind, old, status, options, caller, checked=False)
 
     def _replace(
-        self, served: Served, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller, *,
+        self, served: Served, kind: Kind, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller, *,
         checked: bool = True,
     ) -> WriteResult | None:  # fmt: skip
         """Compare, check and write a status that was read."""
-        before, kind = old.obj, self._registry.kind_of(served)
-        known = {"status": before["status"]} if "status" in before else {}
-        fields = self._ownership.compared(served, known, {"status": status}, "status")
-        if fields is None:
-            return None
-        new = self._changed(served, before, Change(status, *fields), options, caller)
+        before, change = old.obj, Change(status, {}, {})
+        if self._registry.tracks_managed_fields:
+            known = {"status": before["status"]} if "status" in before else {}
+            fields = self._ownership.compared(served, known, {"status": status}, "status")
+            if fields is None:
+                return None
+            change = Change(status, *fields)
+        new = self._changed(served, before, change, options, caller)
         if not checked:
-            kind.prepare_status_update(new, before, self._registry.write_context(caller))
+            if type(kind).prepare_status_update is not Kind.prepare_status_update:
+                kind.prepare_status_update(new, before, self._registry.write_context(caller))
             errors = FieldErrors()
             kind.validate_status_update(new, before, errors)
             if errors:
@@ -171,11 +233,13 @@ class StatusWrites:
         self, served: Served, before: JsonObject, change: Change, options: WriteOptions, caller: Caller
     ) -> JsonObject:
         """The object with another status, and with a note of who changed which fields."""
-        entries = self._ownership.after_change(
-            served, before, change.changed, change.removed, options, caller, "status"
-        )
         meta: JsonObject = before["metadata"].copy()
         del meta["resourceVersion"]
+        entries = None
+        if self._registry.tracks_managed_fields:
+            entries = self._ownership.after_change(
+                served, before, change.changed, change.removed, options, caller, "status"
+            )
         if entries:
             if not served.type.custom:
                 # Who owns what comes last, as everywhere but in custom resources.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller, Operation
 from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.at_once import AtOnce
 from holokube.apiserver.bodies import beside_stored, read_body
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
@@ -58,7 +59,8 @@ class Writes:
         self.ownership = Ownership(registry)
         self._repeats = Repeats(registry)
         self._status_writes = StatusWrites(registry, self.ownership)
-        self._finalizer_writes = FinalizerWrites(registry, self.ownership, self._store_change)
+        self._finalizer_writes = FinalizerWrites(registry, self.ownership)
+        self.at_once = AtOnce(registry, self._repeats, self._status_writes)
 
     # -- create --------------------------------------------------------------------------------------------------
 
@@ -139,7 +141,9 @@ class Writes:
         is_as_stored = served.version == served.type.storage_version
         settled = prepared is not None and prepared.settled
         stored.settled = settled or (is_as_stored and not registry.admission.may_change(attributes))
-        if reading is not None and prepared is not None and generated and not warnings and not options.dry_run:
+        # What is not kept is not asked for again.
+        is_kept = reading is not None and reading.text and prepared is not None
+        if reading is not None and is_kept and generated and not warnings and not options.dry_run:
             self._repeats.take_pattern(reading, namespace, stored, attributes)
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
 
@@ -165,6 +169,8 @@ class Writes:
         errors = FieldErrors()
         validate_metadata(obj, kind, namespaced=served.namespaced, errors=errors)
         if known is None:
+            if not errors and kind.is_valid_again(obj):
+                return kind.name_warnings(obj), None
             kind.validate(obj, errors)
         if errors:
             raise invalid(served.type.storage_group, served.kind, obj["metadata"].get("name", ""), errors.causes)
@@ -285,7 +291,8 @@ class Writes:
         context = registry.write_context(caller, dry_run=options.dry_run)
         new = self._prepare_update(served, new, before, subresource, context)
         errors = FieldErrors()
-        validate_metadata(new, kind, namespaced=served.namespaced, errors=errors)
+        known = before["metadata"] if old.checked else {}
+        validate_metadata(new, kind, namespaced=served.namespaced, errors=errors, known=known)
         validate_metadata_update(new, before, errors)
         if subresource == "status":
             kind.validate_status_update(new, before, errors)
@@ -303,7 +310,11 @@ class Writes:
         warnings.extend(kind.warnings(new, before))
         stored = await self._store_change(served, old, new, options)
         if stored is not old:
-            stored.settled = old.settled and stored.obj.get("spec") is before.get("spec")
+            stored.settled = (old.settled and stored.obj.get("spec") is before.get("spec")) or (
+                # The doors leave the rest of the spec as it is, however that came about.
+                kind.settles_on_update and (not subresource or old.settled) and subresource in ("", "scale")
+                and served.version == served.type.storage_version and not registry.admission.may_change(attributes)
+            )  # fmt: skip
         return WriteResult(conversion.to_served(served, stored), warnings=warnings)
 
     def _prepare_update(
@@ -357,20 +368,24 @@ class Writes:
             gone = await registry.deletes.finish(served, key, old, dry_run=options.dry_run)
             new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
             return Stored(in_wire_order(served, new), gone.revision)
-        if is_unchanged(new, before):
+        # What differs in one of these has changed; to look at all of it would take longer.
+        meta, known = new["metadata"], before["metadata"]
+        is_alike = meta.get("generation") == known.get("generation")
+        if is_alike and meta.get("finalizers") == known.get("finalizers") and is_unchanged(new, before):
             return old
         ordered = in_wire_order(served, new)
         if options.dry_run:
             ordered["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
             return Stored(ordered, old.revision)
         try:
-            stored = registry.store.update(served.bucket, key, ordered, expected=old.revision)
+            stored = registry.store.update(served.bucket, key, ordered, expected=old.revision, owned=True)
         except (RevisionMismatch, KeyMissing):
             name = before["metadata"]["name"]
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         stored.checked = True
         registry.custom_resources.after_write(served, stored.obj)
-        await registry.store.durable()
+        if not registry.store.is_durable_at_once:
+            await registry.store.durable()
         return stored
 
     # -- patch ---------------------------------------------------------------------------------------------------

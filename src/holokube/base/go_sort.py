@@ -81,9 +81,14 @@ class _Sorter(Generic[T]):
 
     def _sink(self, i: int, lowest: int) -> None:
         """Move an element down to where it belongs."""
-        while i > lowest and self.keys[i] < self.keys[i - 1]:
-            self._swap(i, i - 1)
-            i -= 1
+        keys, items = self.keys, self.items
+        key, to = keys[i], i
+        while to > lowest and key < keys[to - 1]:
+            to -= 1
+        if to < i:
+            # All at once what swaps of neighbours would do.
+            keys.insert(to, keys.pop(i))
+            items.insert(to, items.pop(i))
 
     def _choose_pivot(self, start: int, end: int) -> tuple[int, int]:
         """A pivot, and how many comparisons on the way found elements the wrong way round."""

@@ -35,6 +35,7 @@ EXISTENCE: Final = 256
 Kind = tuple[str, str]
 """Group (or ``apiVersion``, where it is said) and kind."""
 _NOBODY: Final[Kind] = ("", "")
+_TOGETHER_MAX: Final = 256
 
 
 def controller_kind(obj: Mapping[str, Any]) -> Kind:
@@ -103,39 +104,64 @@ class Listener:
         return self.controlled_by == (api_version.rpartition("/")[0], kind)
 
 
+class Hearers(tuple[Listener, ...]):
+    """Those who are told of a change, in order; the very same for all changes that are alike, and known by that."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
 class Audience:
     """The listeners of an informer, in the order in which they came."""
 
-    __slots__ = ("_chosen", "_listeners")
+    __slots__ = ("_chosen", "_listeners", "_together")
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
-        self._chosen: dict[tuple[int, str, str], tuple[Listener, ...]] = {}
+        self._chosen: dict[tuple[int, str, str], Hearers] = {}
         """Who has to be told, by what is told and by ``apiVersion`` and kind of the controller; found when it first
         happens."""
+        self._together: dict[frozenset[Hearers], list[tuple[Listener, frozenset[Hearers]]]] = {}
+        """What ``together`` has answered."""
 
     def add(self, listener: Listener) -> None:
         self._listeners.append(listener)
-        self._chosen.clear()
+        self._forget_chosen()
 
     def remove(self, listener: Listener) -> None:
         """Takes one out; a second time does no harm."""
         if not listener.is_dismissed:
             listener.is_dismissed = True
             self._listeners.remove(listener)
-            self._chosen.clear()
+            self._forget_chosen()
 
     def set_away(self, listener: Listener, *, is_away: bool) -> None:
         """One who is away keeps its place, and is told of nothing."""
         if listener.is_away != is_away:
             listener.is_away = is_away
-            self._chosen.clear()
+            self._forget_chosen()
 
-    def in_order(self, some: Mapping[Listener, Any]) -> list[Listener]:
-        """Those among ``some`` who are still here, in the order in which they came."""
-        return [listener for listener in self._listeners if listener in some]
+    def _forget_chosen(self) -> None:
+        self._chosen.clear()
+        self._together.clear()
 
-    def of(self, aspects: int, obj: Mapping[str, Any]) -> tuple[Listener, ...]:
+    def together(self, several: frozenset[Hearers]) -> list[tuple[Listener, frozenset[Hearers]]]:
+        """Who is among several hearers and still here, in the order in which they came, and among which of them."""
+        known = self._together.get(several)
+        if known is None:
+            known = []
+            for listener in self._listeners:
+                among = frozenset([hearers for hearers in several if listener in hearers])
+                if among:
+                    known.append((listener, among))
+            if len(self._together) >= _TOGETHER_MAX:
+                self._together.clear()
+            self._together[several] = known
+        return known
+
+    def of(self, aspects: int, obj: Mapping[str, Any]) -> Hearers:
         """Who has to be told of a change of an object in some respects, in order.
 
         The tuple is never changed: a handler may add or remove others while it is being told.
@@ -153,6 +179,6 @@ class Audience:
                     api_version, kind = controller_kind(obj)
         chosen = self._chosen.get((aspects, api_version, kind))
         if chosen is None:
-            chosen = tuple(one for one in self._listeners if one.hears(aspects, (api_version, kind)))
+            chosen = Hearers(one for one in self._listeners if one.hears(aspects, (api_version, kind)))
             self._chosen[aspects, api_version, kind] = chosen
         return chosen

@@ -38,7 +38,8 @@ class Index:
         self.heeds = heeds
         self.is_kept = is_kept
         self._function = function
-        self._by_value: dict[str, dict[str, None]] = {}
+        self.by_value: dict[str, dict[str, None]] = {}
+        """The keys of objects, in the order in which they came there."""
         self._values: dict[str, tuple[str, ...]] = {}
         """Under which values an object is listed now; those under none are left out."""
 
@@ -52,7 +53,7 @@ class Index:
         after = tuple(found)
         if before == after:
             return
-        by_value = self._by_value
+        by_value = self.by_value
         for value in after:
             if value not in before:
                 keys = by_value.get(value)
@@ -74,13 +75,13 @@ class Index:
 
     def get(self, value: str) -> Iterable[str]:
         """The keys under a value, in the order in which they came there."""
-        return self._by_value.get(value, ())
+        return self.by_value.get(value, ())
 
     def has(self, value: str) -> bool:
-        return value in self._by_value
+        return value in self.by_value
 
     def values(self) -> list[str]:
-        return list(self._by_value)
+        return list(self.by_value)
 
 
 class Lister:
@@ -93,7 +94,8 @@ class Lister:
         self._objects: dict[str, JsonObject] = {}
         # Nothing is asked for more often, so that it is the dict that answers.
         self.by_key = self._objects.get
-        self._namespaces = Index(_namespace_of)
+        # Most kinds are never asked for by their namespace.
+        self._namespaces = Index(_namespace_of, is_kept=False)
         self._indexes = {name: Index(function) for name, function in (indexers or {}).items()}
         self._concerned: dict[int, tuple[Index, ...]] = {}
         """Which indexes a change in some respects concerns; found when there is the first."""
@@ -104,23 +106,26 @@ class Lister:
     def list(self, namespace: str | None = None, *, selector: LabelMatcher | None = None) -> JsonObjects:
         """All objects, or a namespace's, in the order in which they were first seen."""
         objects = self._objects
-        found = [objects[key] for key in self._namespaces.get(namespace)] if namespace else [*objects.values()]
+        found = [objects[key] for key in self._by_namespace().get(namespace)] if namespace else [*objects.values()]
         if selector is None:
             return found
         return [obj for obj in found if selector.matches(obj["metadata"].get("labels") or {})]
 
     def has_any(self, namespace: str) -> bool:
         """Whether there is an object in a namespace."""
-        return self._namespaces.has(namespace)
+        return self._by_namespace().has(namespace)
 
     def by_index(self, index: str, value: str) -> JsonObjects:
         """The objects that an index lists under a value."""
+        keys = self._index(index).by_value.get(value)
+        if keys is None:
+            return []
         objects = self._objects
-        return [objects[key] for key in self._index(index).get(value)]
+        return [objects[key] for key in keys]
 
     def has_indexed(self, index: str, value: str) -> bool:
         """Whether an index lists anything under a value."""
-        return self._index(index).has(value)
+        return value in self._index(index).by_value
 
     def index_values(self, index: str) -> Strings:
         """The values under which an index lists anything."""
@@ -135,6 +140,11 @@ class Lister:
         index = self._indexes[name] = Index(function, heeds=heeds, is_kept=False)
         if not when_asked:
             self._keep(index)
+
+    def _by_namespace(self) -> Index:
+        if not self._namespaces.is_kept:
+            self._keep(self._namespaces)
+        return self._namespaces
 
     def _keep(self, index: Index) -> None:
         for key, obj in self._objects.items():
@@ -152,11 +162,10 @@ class Lister:
         return key in self._objects
 
     def _index(self, name: str) -> Index:
-        try:
-            index = self._indexes[name]
-        except KeyError:
+        index = self._indexes.get(name)
+        if index is None:
             known = ", ".join(sorted(self._indexes)) or "none"
-            raise KeyError(f"no index {name!r}; there are: {known}") from None
+            raise KeyError(f"no index {name!r}; there are: {known}")
         if not index.is_kept:
             self._keep(index)
         return index
@@ -168,7 +177,7 @@ class Cache(Lister):
     def put(self, key: str, obj: JsonObject, aspects: int = EXISTENCE) -> None:
         """Takes an object's state over, which differs from the one before in the aspects named."""
         # Where an object lives is a part of its key.
-        if aspects & EXISTENCE:
+        if aspects & EXISTENCE and self._namespaces.is_kept:
             self._namespaces.replace(key, obj)
         concerned = self._concerned.get(aspects)
         if concerned is None:
@@ -181,7 +190,8 @@ class Cache(Lister):
         self._objects[key] = obj
 
     def remove(self, key: str) -> None:
-        self._namespaces.replace(key, None)
+        if self._namespaces.is_kept:
+            self._namespaces.replace(key, None)
         for index in self._indexes.values():
             if index.is_kept:
                 index.replace(key, None)

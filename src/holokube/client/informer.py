@@ -23,6 +23,7 @@ from holokube.client.audience import (
     Audience,
     EventType,
     Handler,
+    Hearers,
     Kind,
     Listener,
     aspects_changed,
@@ -48,8 +49,7 @@ WATCH_TIMEOUT_S = (300, 600)
 """The server is asked to end each watch after a random time in this range, so that load spreads anew."""
 SHORT_WATCH_S = 1.0
 LOWER_LISTS_BEFORE_RESET = 3
-_CHANGES = frozenset(("ADDED", "MODIFIED"))
-_News = tuple[tuple[Listener, ...], EventType, JsonObject | None, JsonObject | None]
+_News = tuple[Hearers, EventType, JsonObject | None, JsonObject | None]
 """A change that the cache has taken over, and who has to be told of it."""
 
 _log = get_logger("holokube.client.informer")
@@ -91,6 +91,7 @@ class Informer:
         self._rng = rng or Rng(f"informer/{resource}/{namespace or ''}/{label_selector}/{field_selector}")
         self._backoff = Backoff(clock, self._rng.fork("backoff"), backoff)
         self._cache = Cache(indexers)
+        self.lister: Lister = self._cache
         self._audience = Audience()
         self._version = ""
         self._seen = 0
@@ -100,10 +101,6 @@ class Informer:
         self._has_synced = False
         self._task: asyncio.Task[None] | None = None
         self._log = _log.bind(resource=str(resource), **({"namespace": namespace} if namespace else {}))
-
-    @property
-    def lister(self) -> Lister:
-        return self._cache
 
     @property
     def has_synced(self) -> bool:
@@ -296,15 +293,19 @@ class Informer:
 
     def _take_over(self, events: Sequence[WatchEvent], news: list[_News]) -> None:
         transform = self._transform
+        self._seen += len(events)
         for what, obj in events:
-            self._seen += 1
             if what == "ERROR":
                 raise ApiError.from_status(obj)
-            version: str = obj["metadata"].get("resourceVersion") or ""
+            meta = obj["metadata"]
+            version: str = meta.get("resourceVersion") or ""
             is_newer = _order(version, self._version) > 0
-            if what in _CHANGES:
+            if what == "MODIFIED" or what == "ADDED":
                 if is_newer:
-                    self._put(object_key(obj), obj if transform is None else transform(obj), news)
+                    # As ``object_key`` has it, without a call.
+                    namespace = meta.get("namespace")
+                    key = f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
+                    self._put(key, obj if transform is None else transform(obj), news)
             elif what == "DELETED":
                 self._take_out(obj, version, news)
             elif what != "BOOKMARK":
@@ -378,23 +379,18 @@ class Informer:
     def _tell_all(self, news: list[_News]) -> None:
         """Tells each listener of all that concerns it before the next one: one after the other has the processor do
         the same again and again, which it is much quicker at than at a bit of everything for each of the changes."""
-        if not news:
-            return
-        listeners = news[0][0]
-        if all(one[0] is listeners for one in news):
-            for listener in listeners:
+        everything = frozenset([one[0] for one in news])
+        if len(everything) <= 1:
+            for listener in news[0][0] if news else ():
                 self._tell_one(listener, news)
             return
-        concerned: dict[Listener, list[_News]] = {}
-        for one in news:
-            for listener in one[0]:
-                its_own = concerned.get(listener)
-                if its_own is None:
-                    concerned[listener] = [one]
-                else:
-                    its_own.append(one)
-        for listener in self._audience.in_order(concerned):
-            self._tell_one(listener, concerned[listener])
+        # Most listeners are told of all of it; some that are told of less have the same share.
+        shares: dict[frozenset[Hearers], list[_News]] = {everything: news}
+        for listener, heard in self._audience.together(everything):
+            share = shares.get(heard)
+            if share is None:
+                share = shares[heard] = [one for one in news if one[0] in heard]
+            self._tell_one(listener, share)
 
     def _tell_one(self, listener: Listener, news: Sequence[_News]) -> None:
         handler = listener.handler

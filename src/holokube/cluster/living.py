@@ -121,7 +121,8 @@ class LivingCluster:
             registry.admission.assumes_default_service_account = False
         living = cls(clock, connect, rng, chosen, journal=journal)
         if living.fleet is not None:
-            attach(registry, KubeletApi(KubeletView.of_fleet(clock, living.fleet)))
+            view = KubeletView.of_fleet(clock, living.fleet, counts_when_asked=chosen.quiet_heartbeats)
+            attach(registry, KubeletApi(view))
         return living
 
     def _components(self) -> list[Component]:

@@ -163,8 +163,7 @@ class HintingSimulator:
         if not self.hints:
             return pods
         left = []
-        for facts in pods:
-            node_name = self.hints.get(facts.identity)
+        for facts, node_name in zip(pods, self.hints.of(pods), strict=True):
             if node_name is not None and placing.put_on(facts, node_name):
                 self.hints.set(facts.identity, node_name)
                 statuses.append(Status(facts.pod, node_name))
@@ -180,18 +179,27 @@ class HintingSimulator:
         break_on_failure: bool,
         statuses: list[Status],
     ) -> None:
-        hopeless_of = hopeless.by_controller.get
-        for facts in pods:
+        hopeless_of, count = hopeless.by_controller.get, len(pods)
+        index = 0
+        while index < count:
+            facts = pods[index]
             kinds = hopeless_of(facts.controller)
-            if kinds is None or facts.kind not in kinds:
-                node_name = placing.put_anywhere(facts)
-                if node_name is not None:
-                    self.hints.set(facts.identity, node_name)
-                    statuses.append(Status(facts.pod, node_name))
-                    continue
-                hopeless.add(facts)
-            if break_on_failure:
-                return
+            if kinds is not None and facts.kind in kinds:
+                is_one_left = True
+            else:
+                # Where pods of a kind find a place, none of them has been found hopeless, whoever made it.
+                names, is_one_left = placing.put_alike_anywhere(pods, index)
+                if names:
+                    went = pods[index : index + len(names)]
+                    self.hints.update({one.identity: name for one, name in zip(went, names, strict=True)})
+                    statuses += [Status(one.pod, name) for one, name in zip(went, names, strict=True)]
+                    index += len(names)
+                if is_one_left:
+                    hopeless.add(pods[index])
+            if is_one_left:
+                index += 1
+                if break_on_failure:
+                    return
 
 
 class _Classes:

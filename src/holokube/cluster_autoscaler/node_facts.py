@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import is_
+from collections.abc import Sequence
+from itertools import compress
+from operator import is_not
 
 from holokube.cluster_autoscaler.objects import (
     annotations_of,
@@ -31,7 +32,7 @@ def changed_places(before: Sequence[JsonObject], now: Sequence[JsonObject]) -> l
         return []
     if len(before) != len(now):
         return None
-    places = [place for place, is_same in enumerate(map(is_, before, now)) if not is_same]
+    places = list(compress(range(len(now)), map(is_not, before, now)))
     if all(name_of(before[place]) == name_of(now[place]) for place in places):
         return places
     return None
@@ -41,8 +42,8 @@ class NodeFacts:
     """What is remembered of one node."""
 
     __slots__ = (
-        "_size", "created_s", "group_id", "is_candidate", "is_cordoned", "is_invented", "is_ready", "is_suspended",
-        "is_to_be_deleted", "marked_s", "name", "node", "provider_id", "readiness", "taint_keys",
+        "cores_and_memory", "created_s", "group_id", "is_candidate", "is_cordoned", "is_invented", "is_ready",
+        "is_suspended", "is_to_be_deleted", "marked_s", "name", "node", "provider_id", "readiness", "taint_keys",
     )  # fmt: skip
 
     def __init__(self, node: JsonObject) -> None:
@@ -69,14 +70,8 @@ class NodeFacts:
         """Its group, empty if it has none, once a provider has told that can tell by the object; None until then."""
         self.is_invented = FAKE_NODE_REASON in annotations_of(node)
         """Whether it says that it stands for a machine that is no node."""
-        self._size: tuple[int, int] | None = None
-
-    @property
-    def cores_and_memory(self) -> tuple[int, int]:
+        self.cores_and_memory = cores_and_memory(node)
         """Whole cores and bytes."""
-        if self._size is None:
-            self._size = cores_and_memory(self.node)
-        return self._size
 
 
 class NodeReadings:
@@ -85,6 +80,7 @@ class NodeReadings:
     def __init__(self) -> None:
         # An object is remembered together with its facts, so that no other can have its id while it is.
         self._known: dict[int, NodeFacts] = {}
+        self._last: tuple[Sequence[JsonObject], Sequence[NodeFacts]] = ((), ())
 
     def of(self, node: JsonObject) -> NodeFacts:
         """What there is to know about a node."""
@@ -93,13 +89,16 @@ class NodeReadings:
             facts = self._known[id(node)] = NodeFacts(node)
         return facts
 
-    def of_all(self, nodes: Sequence[JsonObject]) -> list[NodeFacts]:
+    def of_all(self, nodes: Sequence[JsonObject]) -> Sequence[NodeFacts]:
         """The same about many, of which most are known."""
+        if nodes is self._last[0]:
+            return self._last[1]
         found = list(map(self._known.get, map(id, nodes)))
         return [self.of(node) if facts is None else facts for node, facts in zip(nodes, found, strict=True)]
 
-    def keep_only(self, nodes: Iterable[JsonObject], count: int) -> None:
-        """Forget all but these, which are so many, once there are too many others."""
-        if len(self._known) > 2 * count + _SPARE:
+    def keep_only(self, nodes: tuple[JsonObject, ...], facts: tuple[NodeFacts, ...]) -> None:
+        """Forget all but these, of which the facts are told, once there are too many others."""
+        self._last = nodes, facts
+        if len(self._known) > 2 * len(nodes) + _SPARE:
             wanted = {id(node) for node in nodes}
             self._known = {number: facts for number, facts in self._known.items() if number in wanted}

@@ -7,7 +7,8 @@ and to tell the engine at the end what became of all of them. The result is that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -16,9 +17,12 @@ from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.packing import PodClass
 from holokube.packing.arrays import BoolArray
+from holokube.packing.nodes import CPU, MEMORY, PODS
 
 _YES: Final = b"\1"
 _FEW_NODES: Final = 12
+ROOM_COLUMNS: Final = (CPU, MEMORY, PODS)
+"""The columns of what every pod takes."""
 
 
 def asks_only_for_room(cls: PodClass) -> bool:
@@ -63,6 +67,10 @@ class RoomLeft:
         for column, amount in wants:
             left[column] -= amount
         return True
+
+    def looked_at(self) -> Iterable[tuple[int, list[int]]]:
+        """The places of the nodes that were asked for room, and what is left there by the engine's columns."""
+        return self._left.items()
 
     def forget(self) -> None:
         """Pods that were tried are in the snapshot, or given up."""
@@ -115,25 +123,47 @@ class Placing:
 
     def put_anywhere(self, facts: PodFacts) -> str | None:
         """Put a pod on the first node that will do, looking behind where the last pod went; its name, or None."""
+        names, _ = self.put_alike_anywhere((facts,))
+        return names[0] if names else None
+
+    def put_alike_anywhere(self, pods: Sequence[PodFacts], begin: int = 0) -> tuple[list[str], bool]:
+        """The same for a pod and those right behind it that are of its kind, until one finds no place.
+
+        The names of their nodes, and whether one found none.
+        """
+        went: list[str] = []
         if not self._names:
-            return None
-        places = self._places.get(facts.kind) or self._find_places(facts)
+            return went, True
+        kind = pods[begin].kind
+        places = self._places.get(kind) or self._find_places(pods[begin])
         if places is None:
             self.finish()
-            return self._snapshot.schedule_pod_on_any_node(facts.pod, allowed=self._allowed)
-        anywhere, start = places.anywhere, (self._snapshot.last_index + 1) % len(self._names)
-        index = anywhere.find(_YES, start)
-        while True:
-            if index < 0:
-                index = anywhere.find(_YES, 0, start)
-                if index < 0:
-                    return None
-            if self._may_use(index) and self._take(facts, places, index):
-                self._snapshot.last_index = index
-                return self._names[index]
-            # Room only gets less, so a node that will not do now will not do later.
-            anywhere[index] = 0
-            index = anywhere.find(_YES, index + 1, start if index < start else len(anywhere))
+            name = self._snapshot.schedule_pod_on_any_node(pods[begin].pod, allowed=self._allowed)
+            return ([], True) if name is None else ([name], False)
+        # There may be thousands of pods, so nothing is asked for twice.
+        names, placed, snapshot, anywhere, wants = (
+            self._names, self._placed.append, self._snapshot, places.anywhere, places.wants)
+        find, take, is_free, count = anywhere.find, self._left.take, self._allowed is None, len(self._names)
+        index = snapshot.last_index
+        for facts in islice(pods, begin, None):
+            if facts.kind is not kind:
+                break
+            start = (index + 1) % count
+            found = find(_YES, start)
+            while True:
+                if found < 0:
+                    found = find(_YES, 0, start)
+                    if found < 0:
+                        return went, True
+                if (is_free or self._may_use(found)) and take(wants, found):
+                    break
+                # Room only gets less, so a node that will not do now will not do later.
+                anywhere[found] = 0
+                found = find(_YES, found + 1, start if found < start else count)
+            index = snapshot.last_index = found
+            placed((facts, index))
+            went.append(names[index])
+        return went, False
 
     def finish(self) -> None:
         """Tell the snapshot of all pods placed so far, as if they had been placed one by one."""

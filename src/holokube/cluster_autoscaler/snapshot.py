@@ -15,10 +15,11 @@ import numpy as np
 
 from holokube.base.errors import HolokubeError
 from holokube.cluster_autoscaler.cloud.provider import NodeInfo
+from holokube.cluster_autoscaler.loaded_pod import LoadedPod, node_of
 from holokube.cluster_autoscaler.node_facts import changed_places
 from holokube.cluster_autoscaler.objects import pod_key
 from holokube.cluster_autoscaler.owed_pods import OwedPod, OwedPods
-from holokube.cluster_autoscaler.pods.book import PodChange, PodPlace
+from holokube.cluster_autoscaler.pods.book import PodChange
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind, PodKinds
 from holokube.cluster_autoscaler.pods.resized import ResizedPods
 from holokube.kube.types import JsonObject
@@ -32,17 +33,6 @@ _MARKS_KEPT: Final = 16_384
 
 class SnapshotError(HolokubeError):
     """The snapshot was asked for something that is not in it, or given what is."""
-
-
-class _Loaded:
-    """A pod that is on a node in truth."""
-
-    __slots__ = ("facts", "is_alone", "place", "placed")
-
-    def __init__(self, place: PodPlace, placed: PlacedPod, facts: PodFacts, *, is_alone: bool = False) -> None:
-        self.place, self.placed, self.facts = place, placed, facts
-        self.is_alone = is_alone
-        """Whether there may be no other that takes the same."""
 
 
 class ClusterSnapshot:
@@ -64,7 +54,7 @@ class ClusterSnapshot:
         self._nodes: Sequence[JsonObject] = ()
         self._set_names: tuple[str, ...] = ()
         self._is_order_as_set = False
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, LoadedPod] = {}
         self._unplaced: dict[str, PodChange] = {}
         """Pods whose node is not there."""
         self._marks: dict[str, int] = {}
@@ -101,7 +91,7 @@ class ClusterSnapshot:
         for number, pod in enumerate(pods):
             key = pod_key(pod)
             gone.pop(key, None)
-            if not self._has(key, pod):
+            if not self.has_loaded(key, pod):
                 changed[key] = PodChange((False, 0, number), pod)
         self.update(tuple(nodes), {**dict.fromkeys(gone), **changed})
 
@@ -117,8 +107,9 @@ class ClusterSnapshot:
         if nodes is not self._nodes:
             places = changed_places(self._nodes, nodes)
             if places is None:
-                wanted = {node["metadata"]["name"]: node for node in nodes}
-                gone = [name for name in self.state.node_names if name not in wanted]
+                wanted = dict(zip([node["metadata"]["name"] for node in nodes], nodes, strict=True))
+                if not wanted.keys() >= self.state.node_names.keys():
+                    gone = [name for name in self.state.node_names if name not in wanted]
             else:
                 renewed = [nodes[place] for place in places]
             self._nodes = nodes
@@ -130,9 +121,9 @@ class ClusterSnapshot:
             self._mark(node["metadata"]["name"])
         self._load(new)
         if wanted is not None or not self._is_order_as_set:
+            self._set_names = self._set_names if wanted is None else tuple(wanted)
             row_of = self.state.node_names
-            self._order = {name: row_of[name] for name in (self._set_names if wanted is None else wanted)}
-            self._set_names = tuple(self._order)
+            self._order = dict(zip(self._set_names, map(row_of.__getitem__, self._set_names), strict=True))
             self._order_changed()
             self._is_order_as_set = True
         self.state.fork()
@@ -183,16 +174,17 @@ class ClusterSnapshot:
         for name in gone:
             state.remove_node(name)
             self._marks.pop(name, None)
-        row_of = state.node_names
-        for name, node in wanted.items():
-            row = row_of.get(name)
-            if row is None or state.node(row) is not node:
-                state.add_node(node)
-                self._mark(name)
+        objects, rows = state.nodes.objects, map(state.node_names.get, wanted)
+        new = [
+            node for node, row in zip(wanted.values(), rows, strict=True) if row is None or objects[row] is not node]
+        for node in new:
+            state.add_node(node)
+            self._mark(node["metadata"]["name"])
 
-    def _has(self, key: str, pod: JsonObject) -> bool:
+    def has_loaded(self, key: str, pod: JsonObject, name: str = "") -> bool:
+        """Whether a pod of that key is on a node, or on the named one, in truth and as that very object."""
         loaded = self._loaded.get(key)
-        return loaded is not None and loaded.facts.pod is pod
+        return loaded is not None and loaded.facts.pod is pod and name in (loaded.placed.node_name, "")
 
     def _unload(self, pods: Mapping[str, PodChange | None], gone: Iterable[str]) -> list[tuple[str, PodChange]]:
         """Take out the pods that are not there any more, or elsewhere; returns those that are new, in order."""
@@ -214,17 +206,17 @@ class ClusterSnapshot:
         there.sort(key=lambda item: item[1].place)
         return there
 
-    def _take_out(self, key: str, loaded: _Loaded) -> None:
+    def _take_out(self, key: str, loaded: LoadedPod) -> None:
         self.state.remove_pod(key)
         self.kinds.let_go(loaded.facts)
         self._mark(loaded.placed.node_name)
         del self._loaded[key]
 
-    def _stays(self, loaded: _Loaded, change: PodChange) -> bool:
+    def _stays(self, loaded: LoadedPod, change: PodChange) -> bool:
         """Whether a pod takes, in its new form, exactly what it took, where it took it."""
         pod = change.pod
         status = pod.get("status") or _EMPTY
-        if loaded.is_alone or _node_of(pod, status) != loaded.placed.node_name or status.get("phase") in _FINISHED:
+        if loaded.is_alone or node_of(pod, status) != loaded.placed.node_name or status.get("phase") in _FINISHED:
             return False
         before = loaded.facts
         facts = self.kinds.keep(pod, before)
@@ -246,7 +238,7 @@ class ClusterSnapshot:
                 self._mark(loaded.placed.node_name)
                 continue
             status = pod.get("status") or _EMPTY
-            node_name = _node_of(pod, status)
+            node_name = node_of(pod, status)
             row = row_of.get(node_name)
             if row is None:
                 self._unplaced[key] = change
@@ -265,12 +257,12 @@ class ClusterSnapshot:
             self.state.assume_pods(self.class_of(objects[0]), rows, objects, keys, numbers)
             placed = self.state.pods
             for key, change, facts in zip(keys, changes, known, strict=True):
-                self._loaded[key] = _Loaded(change.place, placed[key], facts)
+                self._loaded[key] = LoadedPod(change.place, placed[key], facts)
 
     def _load_alone(self, key: str, change: PodChange, facts: PodFacts, row: int, number: int) -> None:
         placed = self.state.pods[self.state.assume_pod(change.pod, row)]
         placed.number = number
-        self._loaded[key] = _Loaded(change.place, placed, facts, is_alone=True)
+        self._loaded[key] = LoadedPod(change.place, placed, facts, is_alone=True)
 
     def set_surroundings(self, namespaces: tuple[JsonObject, ...], storage: tuple[JsonObject, ...]) -> None:
         """Take these as all that is around the nodes; nothing is looked at if they are the same tuples as before."""
@@ -342,7 +334,7 @@ class ClusterSnapshot:
     def index_of(self) -> Mapping[str, int]:
         """The place of each node in the order."""
         if self._index_of is None:
-            self._index_of = {name: index for index, name in enumerate(self._order)}
+            self._index_of = dict(zip(self._order, range(len(self._order)), strict=True))
         return self._index_of
 
     def _order_changed(self) -> None:
@@ -369,7 +361,7 @@ class ClusterSnapshot:
 
     def nodes(self) -> list[JsonObject]:
         """All Node objects, in order."""
-        return [self._state.node(row) for row in self._order.values()]
+        return list(map(self._state.nodes.objects.__getitem__, self._order.values()))
 
     def has_label(self, key: str) -> bool:
         """Whether any node has a label of that name."""
@@ -587,11 +579,6 @@ class ClusterSnapshot:
     def _check_forked(self, verb: str) -> None:
         if not self._saved_orders:
             raise SnapshotError(f"nothing to {verb}", hint="Call fork() first.")
-
-
-def _node_of(pod: JsonObject, status: Mapping[str, Any]) -> str:
-    """The node on which a pod takes room; empty if there is none."""
-    return pod["spec"].get("nodeName") or status.get("nominatedNodeName") or ""
 
 
 def _name_in_cluster(obj: JsonObject) -> str:

@@ -16,16 +16,15 @@ _HOSTS_MAX = 1 << 24
 class AddressPool:
     """The addresses of one range, lowest free first; without the range's own and, for IPv4, its broadcast address."""
 
-    __slots__ = ("_base", "_freed", "_next", "_size", "_taken", "_version", "cidr")
+    __slots__ = ("_base", "_freed", "_given", "_next", "_size", "_taken", "_version", "cidr")
 
     def __init__(self, cidr: str) -> None:
-        network = ipaddress.ip_network(cidr, strict=False)
-        self.cidr = str(network)
-        self._version = network.version
-        self._base = int(network.network_address)
-        reserved = 2 if network.version == 4 else 1
-        self._size = min(_HOSTS_MAX, max(0, network.num_addresses - reserved))
+        self.cidr, self._version, self._base, addresses = _plain_range(cidr) or _any_range(cidr)
+        reserved = 2 if self._version == 4 else 1
+        self._size = min(_HOSTS_MAX, max(0, addresses - reserved))
         self._taken: set[int] = set()
+        self._given: dict[str, int] = {}
+        """The places of addresses that were handed out here, so that they need not be read when they come back."""
         self._freed: list[int] = []
         self._next = 1
 
@@ -47,7 +46,9 @@ class AddressPool:
         else:
             place = self._lowest_free()
         self._taken.add(place)
-        return self._text(place)
+        address = self._text(place)
+        self._given[address] = place
+        return address
 
     def claim(self, address: str) -> bool:
         """Takes a given address; False if it is not of this range. One that is taken already stays so."""
@@ -59,7 +60,9 @@ class AddressPool:
 
     def release(self, address: str) -> None:
         """Gives an address back; others are ignored."""
-        place = self._place(address)
+        place = self._given.pop(address, None)
+        if place is None:
+            place = self._place(address)
         if place is not None and place in self._taken:
             self._taken.discard(place)
             self._freed.append(place)
@@ -103,6 +106,25 @@ class AddressPool:
         if self._version == 4:
             return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         return str(ipaddress.IPv6Address(number))
+
+
+def _plain_range(cidr: str) -> tuple[str, int, int, int] | None:
+    """An IPv4 range that is written as BlockPool writes it, every node has one; quicker than to parse any range."""
+    address, _, bits = cidr.partition("/")
+    parts = address.split(".")
+    if len(parts) != 4 or not bits.isdecimal() or not "".join(parts).isdecimal() or "" in parts:
+        return None
+    a, b, c, d = map(int, parts)
+    base, prefix = a << 24 | b << 16 | c << 8 | d, int(bits)
+    if prefix > 32 or max(a, b, c, d) > 255 or f"{a}.{b}.{c}.{d}/{prefix}" != cidr:
+        return None
+    addresses = 1 << (32 - prefix)
+    return None if base % addresses else (cidr, 4, base, addresses)
+
+
+def _any_range(cidr: str) -> tuple[str, int, int, int]:
+    network = ipaddress.ip_network(cidr, strict=False)
+    return str(network), network.version, int(network.network_address), network.num_addresses
 
 
 class BlockPool:
@@ -162,8 +184,12 @@ class PodAddresses:
 
     def take(self) -> tuple[str, ...] | None:
         """One address of each range; None, and nothing taken, when one of them is full."""
+        pools = self._made if self._made is not None else self._pools
+        if len(pools) == 1:
+            only = pools[0].take()
+            return (only,) if only is not None else None
         taken: list[str] = []
-        for pool in self._pools:
+        for pool in pools:
             address = pool.take()
             if address is None:
                 self.release(taken)

@@ -45,7 +45,7 @@ class Shares:
     def of(self, pod: Mapping[str, Any]) -> Share:
         """The share of a pod, by its spec."""
         spec = pod["spec"]
-        if not _BESIDE_CONTAINERS.isdisjoint(spec):
+        if not spec.keys().isdisjoint(_BESIDE_CONTAINERS):
             return Share(requests_of(pod), host_ports_of(pod))
         containers = spec.get("containers") or []
         known = self._known.get(id(containers))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from holokube.hollow.draws import Draw
 from holokube.hollow.usage import usage_problems
 from holokube.kube.timeformat import parse_duration, parse_time
@@ -33,8 +35,7 @@ TERMINATION_MESSAGE_MAX = 4096
 """A kubelet keeps no more of a termination log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(msgspec.Struct, frozen=True):
     """Everything a pod's metadata says about its life; None leaves it to the profile."""
 
     sandbox_s: float | None = None
@@ -70,6 +71,14 @@ def behaviour_of(pod: Mapping[str, Any], now_s: float, draw: Draw) -> Behaviour:
     labels: Mapping[str, str] = meta.get("labels") or {}
     if not _asks(annotations) and not _asks(labels):
         return DEFAULT
+    if len(annotations) == 1 and RUN_TIME in annotations and not _asks(labels):
+        # All that the pods of a run's jobs say, each another time.
+        try:
+            run_s = parse_duration(annotations[RUN_TIME])
+        except ValueError:
+            run_s = -1.0
+        if run_s >= 0:
+            return Behaviour(run_s=run_s)
     reader = _Reader(annotations, labels, now_s, draw, str(meta.get("uid") or ""))
     failure = reader.failure()
     return Behaviour(

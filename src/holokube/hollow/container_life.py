@@ -7,10 +7,20 @@ counted from the end. A run of ten minutes makes it forget.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
-from holokube.hollow.draws import Draw, stable_hex
-from holokube.hollow.pod_state import NEVER_S, Command, ContainerRun, EmitEvent, Phase, PodRun
+from holokube.hollow.draws import Draw
+from holokube.hollow.pod_state import (
+    NEVER_S,
+    RUNNING,
+    TERMINATED,
+    Command,
+    ContainerRun,
+    EmitEvent,
+    Phase,
+    PodRun,
+)
 from holokube.hollow.profile import Duration, seconds
 from holokube.kube.timeformat import format_duration, format_time
 from holokube.kube.types import JsonObject
@@ -72,7 +82,7 @@ class ContainerLife:
                 self._begin_pull(c)
             elif c.phase is Phase.STARTING:
                 self._started(c)
-            elif c.phase is Phase.RUNNING:
+            elif c.phase is RUNNING:
                 self._ended(c)
             elif c.phase is Phase.BACKOFF:
                 self._restart(c)
@@ -162,7 +172,7 @@ class ContainerLife:
         c.due_s = self.now_s + wait_s
 
     def _started(self, c: ContainerRun) -> None:
-        c.phase, c.started_s, c.container_id = Phase.RUNNING, self.now_s, ""
+        c.phase, c.started_s, c.container_id = RUNNING, self.now_s, ""
         self.event("Normal", "Created", "Container created", c)
         self.event("Normal", "Started", "Container started", c)
         c.ready_s = self.now_s + self.readiness_delay_s(c)
@@ -210,7 +220,7 @@ class ContainerLife:
         return self.delay(self.run.profile.job_run, key + "/job")
 
     def _ended(self, c: ContainerRun) -> None:
-        c.phase, c.finished_s, c.due_s = Phase.TERMINATED, self.now_s, NEVER_S
+        c.phase, c.finished_s, c.due_s = TERMINATED, self.now_s, NEVER_S
         self.after_end(c)
 
     def after_end(self, c: ContainerRun) -> None:
@@ -243,9 +253,9 @@ class ContainerLife:
     def restart_all(self, trigger: ContainerRun) -> None:
         """All containers go, and the pod begins with its init containers again, in the same sandbox."""
         for c in self.run.containers or ():
-            if c is trigger or c.kind == "ephemeral" or c.phase not in (Phase.RUNNING, Phase.TERMINATED):
+            if c is trigger or c.kind == "ephemeral" or c.phase not in (RUNNING, TERMINATED):
                 continue
-            if c.phase is Phase.RUNNING:
+            if c.phase is RUNNING:
                 self.event("Normal", "Killing", f"Stopping container {c.name}", c)
                 self.kill(c, exit_code=_KILLED_EXIT_CODE)
             c.exit_code, c.reason, c.message = _KILLED_EXIT_CODE, RESTARTING_ALL, _REMOVED_MESSAGE
@@ -266,11 +276,11 @@ class ContainerLife:
 
     def kill(self, c: ContainerRun, *, exit_code: int, reason: str = "", at_s: float | None = None) -> None:
         """Ends a container for good, whatever it does; ``at_s`` if it has ended before now."""
-        if c.phase is Phase.RUNNING:
+        if c.phase is RUNNING:
             c.exit_code = exit_code
             c.reason = reason or ("Completed" if exit_code == 0 else "Error")
             c.message, c.finished_s = "", self.now_s if at_s is None else at_s
-            c.phase, c.due_s = Phase.TERMINATED, NEVER_S
+            c.phase, c.due_s = TERMINATED, NEVER_S
         else:
             c.due_s = NEVER_S
 
@@ -328,7 +338,8 @@ def container_id(c: ContainerRun, uid: str) -> str:
 
 
 def derived_id(uid: str, name: str, restarts: int) -> str:
-    return f"containerd://{stable_hex(f'{uid}/{name}/{restarts}', 64)}"
+    """As ``stable_hex`` of 64 digits has it."""
+    return f"containerd://{blake2b(f'{uid}/{name}/{restarts}'.encode(), digest_size=32).hexdigest()}"
 
 
 def kill_exit_code(stop_s: float, grace_s: float, exit_code: int) -> int:

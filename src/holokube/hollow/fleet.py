@@ -8,9 +8,10 @@ Without leases every node that matches is the fleet's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.base.errors import TransportError, UsageError
@@ -45,6 +46,7 @@ DEFAULT_ANNOTATION_SELECTOR = "kwok.x-k8s.io/node=fake"
 RELEASE_DEADLINE_S = 5.0
 START_RETRY_S = 1.0
 REGISTRARS = 8
+_EMPTY: Final[Mapping[str, Any]] = {}
 WATCH_BACKOFF = BackoffPolicy(max_s=4.0)
 """Shorter than others wait: after a restart of the server, pods wait for this."""
 
@@ -373,19 +375,21 @@ class Fleet:
         return float(self._options.lease_duration_s)
 
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        obj = new or old
-        assert obj is not None
         if new is None:
-            self.pods.gone(obj)
+            assert old is not None
+            self.pods.gone(old)
             return
-        record = self.nodes.get((new.get("spec") or {}).get("nodeName", ""))
-        if record is not None and record.speaks:
-            self.pods.see(new, record)
+        name = (new.get("spec") or _EMPTY).get("nodeName")
+        if name:
+            record = self.nodes.get(name)
+            if record is not None and record.speaks:
+                self.pods.see(new, record)
 
     # Who speaks for a node
 
     def _may_write(self, record: NodeRecord) -> bool:
-        if not record.speaks or record.is_silent:
+        # Asked before each write, and nearly all nodes are without any fault.
+        if not record.speaks or record.rebooting or ((record.faults or record.commanded) and record.is_silent):
             return False
         return self.leases is None or self.leases.owns(record.name)
 

@@ -174,12 +174,16 @@ class NodeKeeper:
         now_s = self._clock.time()
         first = record.reported_s is None
         due = record.reported_s is not None and now_s >= record.reported_s + record.report_every_s - 1e-6
+        if not due and not first and _stays_settled(record):
+            self._set_timer(record)
+            return
         desired = desired_status(
             record.node, self._profile, record.all_faults, addresses=record.host_ips, boot=record.boot,
             images=record.images.report() if record.images is not None else None,
         )  # fmt: skip
         patch = status_patch(record.node, desired, now_s, heartbeat=due)
         if patch is None:
+            _settle(record)
             if first:
                 # Adopted as it is; when it was last reported is unknown, so the first report is somewhere within.
                 record.reported_s = now_s
@@ -252,6 +256,28 @@ class NodeKeeper:
         elif record.reported_s is not None:
             # Of a node that was not found, the watch will tell.
             self._set_timer(record)
+
+
+def _is_plain(record: NodeRecord) -> bool:
+    """Whether nothing but its status, its addresses and its boot id decide on what a node has to report.
+
+    What kwok's label asks for is among the faults.
+    """
+    return not record.faults and not record.commanded and record.images is None
+
+
+def _settle(record: NodeRecord) -> None:
+    """Remembers that there is nothing to report."""
+    status = record.node.get("status")
+    record.settled = (status, record.host_ips, record.boot) if status and _is_plain(record) else None
+
+
+def _stays_settled(record: NodeRecord) -> bool:
+    """Whether a change was about something else, a taint say: then the very same status is there, in process."""
+    known = record.settled
+    if known is None or record.node.get("status") is not known[0]:
+        return False
+    return record.host_ips == known[1] and record.boot == known[2] and _is_plain(record)
 
 
 def _as_event_object(node: JsonObject) -> JsonObject:

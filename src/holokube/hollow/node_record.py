@@ -62,6 +62,9 @@ class NodeRecord:
     busy: bool = False
     dirty: bool = False
     failures: int = 0
+    settled: tuple[Mapping[str, Any], Sequence[str], str] | None = None
+    """A status of the node of which there was nothing to report, with the addresses and the boot id that it had then;
+    only of a node without faults."""
     offer: Offer | None = None
     """What the node has for pods, as far as the state of the object says of which that is known."""
     images: ImageStore | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -35,6 +36,7 @@ RETRY_MAX_S = 60.0
 
 Write = PatchStatus | DeletePod
 _MEDIA_TYPES = {kind.name.lower(): kind.value for kind in PatchType}
+_POD: Final = Urgency.POD
 
 
 @dataclass(slots=True)
@@ -100,28 +102,31 @@ class PodKeeper:
 
     def see(self, pod: JsonObject, node: NodeRecord) -> None:
         """A pod of one of our nodes is new or has changed."""
-        key = object_key(pod)
+        key, meta = object_key(pod), pod["metadata"]
         record = self._records.get(key)
-        if record is not None and record.run.uid != pod["metadata"]["uid"]:
+        if record is not None and record.run.uid != meta["uid"]:
             self._forget(record)
             record = None
         if record is None:
-            run = self._life.begin(pod, self._profile, node, self._clock.time(), self._draw)
-            record = PodRecord(key, pod, run, node)
-            self._records[key] = record
-            node.meet(key)
-            if run.containers is not None:
-                node.count(key, pod)
-                node.claim_addresses(run.addresses)
-        elif is_newer(pod, record.pod):
-            record.pod = pod
-        elif pod["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
+            record = self._meet(key, pod, node)
+        elif meta.get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
             # The echo of our own write, which was acted upon when the answer came. The informer keeps this object
             # anyway, so that the answer needs no memory.
             record.pod = pod
             return
+        elif is_newer(pod, record.pod):
+            record.pod = pod
         self._release_if_ended(record)
         self._step(record)
+
+    def _meet(self, key: str, pod: JsonObject, node: NodeRecord) -> PodRecord:
+        run = self._life.begin(pod, self._profile, node, self._clock.time(), self._draw)
+        record = self._records[key] = PodRecord(key, pod, run, node)
+        node.meet(key)
+        if run.containers is not None:
+            node.count(key, pod)
+            node.claim_addresses(run.addresses)
+        return record
 
     def gone(self, pod: JsonObject) -> None:
         """A pod object is gone."""
@@ -171,20 +176,23 @@ class PodKeeper:
         if record.busy:
             record.seen += 1
             return
-        self._wheel.cancel(record.timer)
-        record.timer = None
-        if not self._may_write(record.node):
+        if record.timer is not None:
+            self._wheel.cancel(record.timer)
+            record.timer = None
+        node, run = record.node, record.run
+        if not self._may_write(node):
             return
-        was_new = record.run.containers is None
+        was_new = run.containers is None
         now_s = self._clock.time()
         if was_new:
             self._make_room(record, now_s)
-        result = self._life.step(record.pod, record.run, now_s, self._draw)
-        if was_new and record.run.containers is not None:
-            record.node.count(record.key, record.pod)
-        writes = self._emit(record, result.commands)
-        if result.next_due_s != NEVER_S:
-            record.timer = self._wheel.after(result.next_due_s - now_s, partial(self._step, record))
+        result = self._life.step(record.pod, run, now_s, self._draw)
+        if was_new and run.containers is not None:
+            node.count(record.key, record.pod)
+        commands, due_s = result.commands, result.next_due_s
+        writes = self._emit(record, commands) if commands else None
+        if due_s != NEVER_S:
+            record.timer = self._wheel.after(due_s - now_s, partial(self._step, record))
         if writes:
             record.busy = True
             record.seen, record.base = 0, record.pod
@@ -221,9 +229,10 @@ class PodKeeper:
 
     def _send(self, record: PodRecord, writes: Sequence[Write]) -> None:
         """The first of the writes; the others follow when it is answered."""
-        write, rest = writes[0], writes[1:]
+        write = writes[0]
         meta = record.pod["metadata"]
         name, namespace = meta["name"], meta["namespace"]
+        patches = isinstance(write, PatchStatus)
         if isinstance(write, PatchStatus):
             self.stats.patches += 1
             call = Call("patch", PODS, namespace, name, write.subresource, {}, write.patch, _MEDIA_TYPES[write.type])
@@ -231,11 +240,11 @@ class PodKeeper:
             self.stats.deletes += 1
             call = Call("delete", PODS, namespace, name, body=_delete_options(write.uid))
         self._carrier.send(
-            Urgency.POD,
+            _POD,
             call,
-            partial(self._answered, record, isinstance(write, PatchStatus), rest),
+            partial(self._answered, record, patches, writes[1:]),
             partial(self._may_write, record.node),
-            record.known if isinstance(write, PatchStatus) else None,
+            record.known if patches else None,
         )
 
     def _answered(

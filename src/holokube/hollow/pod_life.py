@@ -17,9 +17,17 @@ from typing import Any
 from holokube.hollow.behaviour import behaviour_of
 from holokube.hollow.container_life import ContainerLife, derived_id, kill_exit_code
 from holokube.hollow.draws import Draw
+from holokube.hollow.pod_course import plain_step
 from holokube.hollow.pod_opening import Openings
 from holokube.hollow.pod_state import (
+    ALIVE,
+    ENDED,
     NEVER_S,
+    NEW,
+    RUNNING,
+    SANDBOX,
+    STOPPING,
+    TERMINATED,
     Command,
     ContainerRun,
     DeletePod,
@@ -29,7 +37,6 @@ from holokube.hollow.pod_state import (
     PatchStatus,
     Phase,
     PodRun,
-    Stage,
     Step,
 )  # fmt: skip
 from holokube.hollow.pod_status import TERMINAL, build_status, final_phase, pod_phase, status_patch
@@ -54,12 +61,13 @@ looks_after_writes: bool = False
 
 def begin(pod: Mapping[str, Any], profile: PodProfile, host: Host, now_s: float, draw: Draw) -> PodRun:
     """The state of a pod that this process sees for the first time, read from its status if it has run before."""
-    uid = str(pod["metadata"]["uid"])
-    run = PodRun(uid, profile, host, behaviour_of(pod, now_s, draw))
-    run.title = f"{pod['metadata']['name']}_{pod['metadata'].get('namespace', '')}({uid})"
+    meta = pod["metadata"]
+    run = PodRun(
+        str(meta["uid"]), profile, host, behaviour_of(pod, now_s, draw), meta["name"], meta.get("namespace", "")
+    )
     status = pod.get("status") or {}
     if status.get("phase") in TERMINAL:
-        run.stage = Stage.ENDED
+        run.stage = ENDED
         return run
     if not status.get("startTime"):
         return run
@@ -67,10 +75,10 @@ def begin(pod: Mapping[str, Any], profile: PodProfile, host: Host, now_s: float,
     run.addresses = tuple(entry["ip"] for entry in status.get("podIPs") or ())
     run.containers = _containers_of(pod)
     if run.addresses:
-        run.stage = Stage.ALIVE
+        run.stage = ALIVE
         _resume(pod, run, now_s, draw)
     else:
-        run.stage, run.due_s = Stage.SANDBOX, now_s
+        run.stage, run.due_s = SANDBOX, now_s
     return run
 
 
@@ -78,35 +86,42 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
     """Everything that is due now."""
     if (pod.get("status") or {}).get("phase") in TERMINAL:
         # Terminal phases never change back; until the server shows one, ours is reported again.
-        run.stage = Stage.ENDED
+        run.stage, run.opened = ENDED, None
         return Step(_removal(pod, run))
-    if run.stage is Stage.NEW and (opened := _openings.take(pod, run, now_s)) is not None:
+    if run.opened is not None:
+        if (plain := plain_step(pod, run, run.opened, now_s)) is not None:
+            return plain
+        run.opened = None
+    elif run.stage is NEW and (opened := _openings.take(pod, run, now_s)) is not None:
         return opened
     # One that goes without a word has no status to report, so that it does not matter who has changed it.
     goes = bool(pod["metadata"].get("deletionTimestamp")) and not run.profile.final_status
+    if goes and run.stage is ENDED:
+        return Step(_removal(pod, run))
     before = () if goes else _progress(run)
     life = ContainerLife(pod, run, now_s, draw)
-    if run.stage is Stage.NEW:
+    if run.stage is NEW:
         _admit(life)
-    if run.stage is not Stage.ENDED:
+    if run.stage is not ENDED:
         _mind_the_end(life)
-    if run.stage is Stage.SANDBOX:
+    if run.stage is SANDBOX:
         _make_sandbox(life)
-    if run.stage is Stage.ALIVE:
+    if run.stage is ALIVE:
         mind_resize(life)
         _run_containers(life)
-    if run.stage is Stage.STOPPING and run.due_s <= now_s:
+    if run.stage is STOPPING and run.due_s <= now_s:
         _stopped(life)
     return _report(life, moved=not goes and _progress(run) != before)
 
 
 def reboot(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> None:
     """The node went down and is back: every container has ended, nobody knows how."""
-    if run.stage is not Stage.ALIVE:
+    if run.stage is not ALIVE:
         return
+    run.opened = None
     life = ContainerLife(pod, run, now_s, draw)
     for c in run.containers or ():
-        if c.phase is Phase.RUNNING:
+        if c.phase is RUNNING:
             life.kill(c, exit_code=_NODE_LOST_EXIT_CODE, reason="Unknown")
             life.after_end(c)
 
@@ -158,7 +173,7 @@ def _resume(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> No
         if known_id and known_id != derived_id(run.uid, c.name, c.restarts):
             c.container_id = known_id
         if "running" in state:
-            c.phase = Phase.RUNNING
+            c.phase = RUNNING
             c.started_s = parse_time(state["running"]["startedAt"]).timestamp()
             c.ready_s = c.started_s + life.readiness_delay_s(c)
             life.plan_end(c)
@@ -173,7 +188,7 @@ def _resume(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> No
 
 
 def _resume_ended(c: ContainerRun, ended: JsonObject) -> None:
-    c.phase, c.due_s = Phase.TERMINATED, NEVER_S
+    c.phase, c.due_s = TERMINATED, NEVER_S
     c.exit_code, c.reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
     c.message = str(ended.get("message") or "")
     if ended.get("startedAt"):
@@ -194,11 +209,11 @@ def _admit(life: ContainerLife) -> None:
     if rejection is not None:
         # A refusal is never silent, not even with the profile that sends no events.
         life.commands.append(EmitEvent("Warning", rejection.reason, rejection.message))
-        run.stage, run.ends_as = Stage.ENDED, "Failed"
+        run.stage, run.ends_as = ENDED, "Failed"
         run.end_reason, run.end_message = rejection.reason, f"Pod was rejected: {rejection.message}"
         return
     run.containers = _containers_of(pod)
-    run.stage = Stage.SANDBOX
+    run.stage = SANDBOX
     asked_s = run.behaviour.sandbox_s
     run.due_s = life.now_s + (life.delay(run.profile.sandbox, "sandbox") if asked_s is None else asked_s)
 
@@ -206,7 +221,7 @@ def _admit(life: ContainerLife) -> None:
 def _mind_the_end(life: ContainerLife) -> None:
     """Deletion and the active deadline, which end a pod from outside."""
     pod, run, now_s = life.pod, life.run, life.now_s
-    if run.stage is Stage.STOPPING:
+    if run.stage is STOPPING:
         return
     if pod["metadata"].get("deletionTimestamp"):
         _begin_stop(life, float(pod["metadata"].get("deletionGracePeriodSeconds") or 0))
@@ -221,7 +236,7 @@ def _mind_the_end(life: ContainerLife) -> None:
 def _begin_stop(life: ContainerLife, grace_s: float) -> None:
     """Main containers stop together; the sidecars after them, the last first, with what is left of the grace."""
     run = life.run
-    running = [c for c in run.containers or () if c.phase is Phase.RUNNING]
+    running = [c for c in run.containers or () if c.phase is RUNNING]
     sidecars = [c for c in reversed(running) if c.kind == "sidecar"]
     done_s = 0.0
     for c in (*(c for c in running if c.kind != "sidecar"), *sidecars):
@@ -232,7 +247,7 @@ def _begin_stop(life: ContainerLife, grace_s: float) -> None:
         c.exit_code = kill_exit_code(ends_s, grace_s, run.profile.stop_exit_code)
         c.finished_s = life.now_s + min(ends_s, grace_s)
         done_s = max(done_s, min(ends_s, grace_s))
-    run.stage = Stage.STOPPING
+    run.stage = STOPPING
     run.due_s = life.now_s + done_s
 
 
@@ -241,7 +256,7 @@ def _stopped(life: ContainerLife) -> None:
     for c in run.containers or ():
         life.kill(c, exit_code=c.exit_code, at_s=c.finished_s)
     run.ends_as = final_phase(run)
-    run.stage = Stage.ENDED
+    run.stage = ENDED
 
 
 def preempt(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> tuple[Command, ...]:
@@ -249,8 +264,9 @@ def preempt(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> tu
 
     A kubelet waits until the containers are gone before it starts the critical pod; the caller may not.
     """
-    if run.stage in (Stage.STOPPING, Stage.ENDED):
+    if run.stage in (STOPPING, ENDED):
         return ()
+    run.opened = None
     life = ContainerLife(pod, run, now_s, draw)
     run.ends_as, run.end_reason, run.end_message = "Failed", PREEMPTED_REASON, PREEMPTED_MESSAGE
     run.disrupted = "Pod was preempted by Kubelet to accommodate a critical pod."
@@ -286,13 +302,13 @@ def _make_sandbox(life: ContainerLife) -> None:
             )  # fmt: skip
             return
         run.addresses = addresses
-    run.stage, run.due_s = Stage.ALIVE, NEVER_S
+    run.stage, run.due_s = ALIVE, NEVER_S
 
 
 def _is_initialized(c: ContainerRun) -> bool:
     if c.kind == "sidecar":
-        return c.phase is Phase.RUNNING
-    return c.phase is Phase.TERMINATED and c.exit_code == 0
+        return c.phase is RUNNING
+    return c.phase is TERMINATED and c.exit_code == 0
 
 
 def _run_containers(life: ContainerLife) -> None:
@@ -318,7 +334,7 @@ def _run_containers(life: ContainerLife) -> None:
     phase = pod_phase(life.pod, run)
     if phase in TERMINAL:
         _end_sidecars(life)
-        run.ends_as, run.stage = phase, Stage.ENDED
+        run.ends_as, run.stage = phase, ENDED
 
 
 def _run_main(life: ContainerLife, containers: list[ContainerRun]) -> None:
@@ -333,7 +349,7 @@ def _run_main(life: ContainerLife, containers: list[ContainerRun]) -> None:
 
 
 def _has_started(life: ContainerLife, c: ContainerRun) -> bool:
-    if c.phase is not Phase.RUNNING:
+    if c.phase is not RUNNING:
         return False
     return "startupProbe" not in life.spec_of(c) or c.ready_s <= life.now_s
 
@@ -341,7 +357,7 @@ def _has_started(life: ContainerLife, c: ContainerRun) -> bool:
 def _end_sidecars(life: ContainerLife) -> None:
     """When the last main container is done the sidecars are stopped too."""
     for c in life.run.containers or ():
-        if c.kind in ("sidecar", "ephemeral") and c.phase is Phase.RUNNING:
+        if c.kind in ("sidecar", "ephemeral") and c.phase is RUNNING:
             life.event("Normal", "Killing", f"Stopping container {c.name}", c)
             life.kill(c, exit_code=life.run.profile.stop_exit_code)
 
@@ -366,10 +382,10 @@ def _removal(pod: Mapping[str, Any], run: PodRun) -> tuple[Command, ...]:
 
 def _report(life: ContainerLife, *, moved: bool) -> Step:
     pod, run, now_s = life.pod, life.run, life.now_s
-    ended = run.stage is Stage.ENDED
+    ended = run.stage is ENDED
     due_s = _next_due_s(life)
     deleting = bool(pod["metadata"].get("deletionTimestamp"))
-    if run.stage is Stage.STOPPING or (ended and deleting and not run.profile.final_status):
+    if run.stage is STOPPING or (ended and deleting and not run.profile.final_status):
         # Until its containers have stopped a deleted pod looks as before; without a final status it just goes.
         return Step((*life.commands, *(_removal(pod, run) if ended else ())), due_s)
     phase = run.ends_as or pod_phase(pod, run)
@@ -389,19 +405,19 @@ def _report(life: ContainerLife, *, moved: bool) -> Step:
 
 def _next_due_s(life: ContainerLife) -> float:
     run, now_s = life.run, life.now_s
-    if run.stage is Stage.ENDED:
+    if run.stage is ENDED:
         return NEVER_S
     due_s = run.due_s
     deadline_s = life.pod["spec"].get("activeDeadlineSeconds")
-    if deadline_s is not None and run.stage is not Stage.STOPPING:
+    if deadline_s is not None and run.stage is not STOPPING:
         due_s = min(due_s, run.start_s + deadline_s)
-    if run.stage is Stage.ALIVE:
+    if run.stage is ALIVE:
         if run.restarts_all_s > now_s:
             due_s = min(due_s, run.restarts_all_s)
         if run.resize is not None:
             due_s = min(due_s, run.resize.due_s, run.resize.retry_s)
         for c in run.containers or ():
             due_s = min(due_s, c.due_s)
-            if c.phase is Phase.RUNNING and c.ready_s > now_s:
+            if c.phase is RUNNING and c.ready_s > now_s:
                 due_s = min(due_s, c.ready_s)
     return due_s

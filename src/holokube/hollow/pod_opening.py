@@ -11,64 +11,72 @@ That is how a template is known again; the list is held, so that another one can
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holokube.hollow.container_life import derived_id
 from holokube.hollow.images import image_id
-from holokube.hollow.pod_state import NEVER_S, ContainerRun, PatchStatus, Phase, PodRun, Stage, Step
+from holokube.hollow.pod_state import (
+    ALIVE,
+    NEVER_S,
+    RUNNING,
+    ContainerRun,
+    PatchStatus,
+    PlainContainer,
+    PodRun,
+    Step,
+    Template,
+)
 from holokube.hollow.pod_status import resources_and_mounts
 from holokube.hollow.profile import PodProfile
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 
 _KEPT: Final = 4096
-_SPECIAL: Final = frozenset(
+SPECIAL: Final = frozenset(
     ("initContainers", "ephemeralContainers", "readinessGates", "activeDeadlineSeconds", "hostNetwork")
 )
 """Fields of a pod's spec that make its beginning a matter of several steps, or of others."""
 _SPECIAL_OF_CONTAINERS: Final = frozenset(("readinessProbe", "startupProbe", "restartPolicyRules"))
 _FRESH: Final = frozenset(("phase", "qosClass", "conditions"))
 """What a pod's status has before its kubelet has said anything."""
-_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
-
-
-@dataclass(slots=True)
-class _Container:
-    """What the status of a running container says of its template."""
-
-    name: str
-    image: str
-    image_id: str
-    resources: JsonObject
+CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
 class Openings:
     """What is known of templates; a bounded number of them."""
 
     def __init__(self) -> None:
-        self._templates: dict[int, tuple[list[JsonObject], tuple[_Container, ...] | None]] = {}
+        self._templates: dict[int, tuple[list[JsonObject], Template | None]] = {}
         self._profile: PodProfile | None = None
         self._is_instant = False
-        self._conditions: tuple[str, Any, list[JsonObject]] = ("", None, [])
+        self._moment: tuple[str, Any, list[JsonObject], JsonObject] = ("", None, [], {})
 
     def take(self, pod: Mapping[str, Any], run: PodRun, now_s: float) -> Step | None:
         """The first step of a new pod, all the way to running; None, and nothing done, if it needs several."""
+        profile, host = run.profile, run.host
+        if profile is not self._profile:
+            self._meet(profile)
         spec, metadata = pod["spec"], pod["metadata"]
-        if not (self._fits_profile(run.profile) and _SPECIAL.isdisjoint(spec) and is_fresh(pod)):
+        if not self._is_instant or not spec.keys().isdisjoint(SPECIAL):
             return None
-        if not _is_plain(metadata, run):
+        if not is_fresh(pod) or not _is_plain(metadata, run):
             return None
-        containers = self._containers(spec["containers"])
-        host_ips = run.host.host_ips
-        if not containers or not host_ips:
+        template, host_ips = self._template(spec["containers"]), host.host_ips
+        if template is None or not host_ips:
             return None
-        if run.profile.admission and run.host.admit(pod) is not None:
+        if profile.admission and host.admit(pod) is not None:
             return None
-        addresses = run.host.take_addresses()
+        addresses = host.take_addresses()
         if not addresses:
             return None
-        now = format_time(now_s)
+        now, generation = format_time(now_s), metadata.get("generation")
+        conditions, running = self._at(now, generation)
+        statuses = []
+        for each in template.containers:
+            entry = each.running.copy()
+            entry["state"] = running
+            entry["containerID"] = derived_id(run.uid, each.name, 0)
+            statuses.append(entry)
         status: JsonObject = {
             "phase": "Running",
             "hostIP": host_ips[0],
@@ -76,46 +84,50 @@ class Openings:
             "podIP": addresses[0],
             "podIPs": [{"ip": ip} for ip in addresses],
             "startTime": now,
-            "containerStatuses": [_status(each, run.uid, now) for each in containers],
+            "containerStatuses": statuses,
         }
-        generation = metadata.get("generation")
         if generation:
             status["observedGeneration"] = generation
-        status["conditions"] = self._conditions_at(now, generation)
-        due_s = _begin(run, containers, addresses, now_s)
+        status["conditions"] = conditions
+        due_s = _begin(run, template, addresses, now_s)
         return Step((PatchStatus({"metadata": {"uid": metadata["uid"]}, "status": status}),), due_s)
 
-    def _fits_profile(self, profile: PodProfile) -> bool:
-        if profile is not self._profile:
-            self._profile = profile
-            delays = (profile.sandbox, profile.pull, profile.start)
-            fails = profile.pull_failure_rate or profile.crash_rate
-            self._is_instant = not (profile.events or fails or any(delay != 0.0 for delay in delays))
-        return self._is_instant
+    def _meet(self, profile: PodProfile) -> None:
+        self._profile = profile
+        delays = (profile.sandbox, profile.pull, profile.start)
+        fails = profile.pull_failure_rate or profile.crash_rate
+        self._is_instant = not (profile.events or fails or any(delay != 0.0 for delay in delays))
 
-    def _containers(self, listed: list[JsonObject]) -> tuple[_Container, ...] | None:
+    def _template(self, listed: list[JsonObject]) -> Template | None:
         """What is known of a template's containers; None if they are special."""
         known = self._templates.get(id(listed))
         if known is not None and known[0] is listed:
             return known[1]
         made = None
-        if all(_SPECIAL_OF_CONTAINERS.isdisjoint(container) for container in listed):
-            made = tuple(_container(container) for container in listed)
+        if listed and all(_SPECIAL_OF_CONTAINERS.isdisjoint(container) for container in listed):
+            made = Template(
+                listed,
+                tuple(_container(container) for container in listed),
+                any(container.get("lifecycle") for container in listed),
+                any(container.get("restartPolicy") for container in listed),
+            )
         if len(self._templates) >= _KEPT:
             self._templates.clear()
         self._templates[id(listed)] = listed, made
         return made
 
-    def _conditions_at(self, now: str, generation: Any) -> list[JsonObject]:
-        """The conditions of pods that begin to run now; the same objects for all that do so within a second."""
-        at, of_generation, conditions = self._conditions
+    def _at(self, now: str, generation: Any) -> tuple[list[JsonObject], JsonObject]:
+        """The conditions of pods that begin to run now, and the state of their containers; the same objects for all
+        that do so within a second."""
+        at, of_generation, conditions, running = self._moment
         if at != now or of_generation != generation:
             observed = {"observedGeneration": generation} if generation else {}
             conditions = [
-                {"type": kind, "status": "True", **observed, "lastTransitionTime": now} for kind in _CONDITIONS
+                {"type": kind, "status": "True", **observed, "lastTransitionTime": now} for kind in CONDITIONS
             ]
-            self._conditions = now, generation, conditions
-        return [*conditions]
+            running = {"running": {"startedAt": now}}
+            self._moment = now, generation, conditions, running
+        return [*conditions], running
 
 
 def is_fresh(pod: Mapping[str, Any]) -> bool:
@@ -145,38 +157,37 @@ def _is_plain(metadata: Mapping[str, Any], run: PodRun) -> bool:
     return True
 
 
-def _container(spec: JsonObject) -> _Container:
-    image = spec.get("image", "")
-    return _Container(spec["name"], image, image_id(image), resources_and_mounts(spec))
-
-
-def _status(container: _Container, uid: str, now: str) -> JsonObject:
-    return {
-        "name": container.name,
-        "image": container.image,
-        "imageID": container.image_id,
+def _container(spec: JsonObject) -> PlainContainer:
+    name, image = spec["name"], spec.get("image", "")
+    id_of_image = image_id(image)
+    running: JsonObject = {
+        "name": name,
+        "image": image,
+        "imageID": id_of_image,
         "lastState": {},
         "ready": True,
         "restartCount": 0,
         "started": True,
-        "state": {"running": {"startedAt": now}},
-        "containerID": derived_id(uid, container.name, 0),
-        **container.resources,
+        "state": {},
+        "containerID": "",
+        **resources_and_mounts(spec),
     }
+    return PlainContainer(name, image, id_of_image, running)
 
 
-def _begin(run: PodRun, containers: tuple[_Container, ...], addresses: tuple[str, ...], now_s: float) -> float:
-    """Notes that all containers run, and returns when the first of them ends by itself."""
+def _begin(run: PodRun, template: Template, addresses: tuple[str, ...], now_s: float) -> float:
+    """Notes that all containers run, and returns when they end by themselves."""
     asked = run.behaviour
     due_s, exit_code, message = NEVER_S, 0, ""
     if asked.run_s is not None:
         due_s, exit_code, message = now_s + asked.run_s, asked.exit_code, asked.termination_message
     reason = "Completed" if exit_code == 0 else "Error"
     run.containers = [
-        ContainerRun(each.name, "main", Phase.RUNNING, due_s, 0, now_s, now_s, 0.0, exit_code, reason, message)
-        for each in containers
+        ContainerRun(each.name, "main", RUNNING, due_s, 0, now_s, now_s, 0.0, exit_code, reason, message)
+        for each in template.containers
     ]
-    run.start_s, run.addresses, run.stage, run.due_s = now_s, addresses, Stage.ALIVE, NEVER_S
+    run.start_s, run.addresses, run.stage, run.due_s = now_s, addresses, ALIVE, NEVER_S
     run.initialized = True
     run.drifts, run.drift_until_s = 0, 0.0
+    run.opened = template
     return due_s

@@ -7,9 +7,11 @@ status of the pod, so that another process can go on where this one stopped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
 
 from holokube.hollow.behaviour import Behaviour
 from holokube.hollow.draws import Draw
@@ -19,8 +21,11 @@ from holokube.kube.types import JsonObject
 NEVER_S = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class PatchStatus:
+# Commands and steps come and go with each event of each pod: as structs they are made at a fraction of the cost of
+# frozen dataclasses.
+
+
+class PatchStatus(msgspec.Struct, frozen=True):
     """Strategic merge patch of the status; ``metadata.uid`` in it guards against an object made anew.
 
     Stages may ask for other patches too, of the object itself say; the built-in machines never do.
@@ -33,15 +38,13 @@ class PatchStatus:
     """As whom to send it; empty means as oneself."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod:
+class DeletePod(msgspec.Struct, frozen=True):
     """Remove the object: no grace, and only if it is still this pod."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class EmitEvent:
+class EmitEvent(msgspec.Struct, frozen=True):
     """Something to tell about the pod, or about one of its containers (``field_path``)."""
 
     type: Literal["Normal", "Warning"]
@@ -103,6 +106,16 @@ class Phase(Enum):
     TERMINATED = "terminated"
 
 
+# To look a member of an enumeration up takes a function of Python, longer than what is done with it then. What is
+# asked of each pod with each of its events goes by these names.
+NEW: Final = Stage.NEW
+SANDBOX: Final = Stage.SANDBOX
+ALIVE: Final = Stage.ALIVE
+STOPPING: Final = Stage.STOPPING
+ENDED: Final = Stage.ENDED
+RUNNING: Final = Phase.RUNNING
+TERMINATED: Final = Phase.TERMINATED
+
 Kind = Literal["init", "sidecar", "main", "ephemeral"]
 
 
@@ -146,6 +159,29 @@ class ResizeRun:
     """When it is applied; NEVER_S before it was found to fit."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlainContainer:
+    """A container of a template."""
+
+    name: str
+    image: str
+    image_id: str
+    running: JsonObject
+    """The entry of ``containerStatuses`` while it runs; what is each pod's own is left empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What pods whose beginning is plain have in common; they all have the same list of containers."""
+
+    listed: list[JsonObject]
+    containers: tuple[PlainContainer, ...]
+    has_hooks: bool
+    """Whether a container asks for anything at its end."""
+    has_policies: bool
+    """Whether a container has a restart policy of its own."""
+
+
 @dataclass(slots=True)
 class PodRun:
     """One pod."""
@@ -154,9 +190,9 @@ class PodRun:
     profile: PodProfile
     host: Host
     behaviour: Behaviour
-    title: str = ""
-    """``name_namespace(uid)``, as kubelets write it."""
-    stage: Stage = Stage.NEW
+    name: str = ""
+    namespace: str = ""
+    stage: Stage = NEW
     due_s: float = NEVER_S
     start_s: float = 0.0
     addresses: tuple[str, ...] = ()
@@ -176,10 +212,16 @@ class PodRun:
     drifts: int = 0
     """How often in a row somebody else changed what we had reported."""
     drift_until_s: float = 0.0
+    opened: Template | None = field(default=None, compare=False, repr=False)
+    """Set as long as nothing has happened to the pod since all of its containers began to run at once."""
+
+    @property
+    def title(self) -> str:
+        """``name_namespace(uid)``, as kubelets write it."""
+        return f"{self.name}_{self.namespace}({self.uid})"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """What to do now, in this order, and when to look again (Unix seconds)."""
 
     commands: tuple[Command, ...]

@@ -13,7 +13,7 @@ from holokube.hollow.container_life import (
     terminated_state,
 )
 from holokube.hollow.images import image_id
-from holokube.hollow.pod_state import ContainerRun, Phase, PodRun, Stage
+from holokube.hollow.pod_state import ALIVE, RUNNING, STOPPING, TERMINATED, ContainerRun, Phase, PodRun
 from holokube.hollow.resize import resize_conditions, shown_resources
 from holokube.kube.timeformat import format_duration, format_time
 from holokube.kube.types import JsonObject
@@ -38,19 +38,19 @@ def pod_phase(pod: Mapping[str, Any], run: PodRun) -> str:
         if c.kind == "ephemeral":
             continue
         if c.kind == "init":
-            done = c.phase is Phase.TERMINATED and c.exit_code == 0
+            done = c.phase is TERMINATED and c.exit_code == 0
             if done:
                 continue
-            if c.phase is Phase.TERMINATED and not restarts_after(by_name[c.name], spec, c.exit_code, c.kind):
+            if c.phase is TERMINATED and not restarts_after(by_name[c.name], spec, c.exit_code, c.kind):
                 return "Failed"
             return "Pending"
         if c.kind == "sidecar":
-            if c.phase is not Phase.RUNNING and c.last is None and c.phase is not Phase.TERMINATED:
+            if c.phase is not RUNNING and c.last is None and c.phase is not TERMINATED:
                 waiting += 1
             continue
-        if c.phase is Phase.RUNNING:
+        if c.phase is RUNNING:
             running += 1
-        elif c.phase is Phase.TERMINATED:
+        elif c.phase is TERMINATED:
             stopped += 1
             succeeded += c.exit_code == 0
             if restarts_after(by_name[c.name], spec, c.exit_code, c.kind):
@@ -76,7 +76,7 @@ def final_phase(run: PodRun) -> str:
     if run.ends_as:
         return run.ends_as
     mains = [c for c in run.containers or () if c.kind == "main"]
-    if not mains or any(c.phase is not Phase.TERMINATED or c.exit_code != 0 for c in mains):
+    if not mains or any(c.phase is not TERMINATED or c.exit_code != 0 for c in mains):
         return "Failed" if mains else "Succeeded"
     return "Succeeded"
 
@@ -114,13 +114,13 @@ def build_status(pod: Mapping[str, Any], run: PodRun, phase: str, now_s: float) 
 
 def container_status(spec: Mapping[str, Any], c: ContainerRun, run: PodRun, now_s: float) -> JsonObject:
     """One entry of ``containerStatuses``."""
-    running = c.phase is Phase.RUNNING
-    has_run = running or c.phase in (Phase.TERMINATED, Phase.BACKOFF) or c.last is not None
+    running = c.phase is RUNNING
+    has_run = running or c.phase in (TERMINATED, Phase.BACKOFF) or c.last is not None
     image = spec.get("image", "")
     # While it waits to be started again, the run that has just ended is the last one.
     last = terminated_state(c, run.uid) if c.phase is Phase.BACKOFF else c.last
     up = running and c.ready_s <= now_s
-    ready = (c.phase is Phase.TERMINATED and c.exit_code == 0) if c.kind == "init" else up
+    ready = (c.phase is TERMINATED and c.exit_code == 0) if c.kind == "init" else up
     entry: JsonObject = {
         "name": c.name,
         "image": image,
@@ -132,7 +132,7 @@ def container_status(spec: Mapping[str, Any], c: ContainerRun, run: PodRun, now_
         "state": _state(c, run, image),
     }
     if has_run:
-        if running or c.phase is Phase.TERMINATED:
+        if running or c.phase is TERMINATED:
             entry["containerID"] = container_id(c, run.uid)
         else:
             assert last is not None
@@ -163,9 +163,9 @@ def resources_and_mounts(spec: Mapping[str, Any]) -> JsonObject:
 
 
 def _state(c: ContainerRun, run: PodRun, image: str) -> JsonObject:
-    if c.phase is Phase.RUNNING:
+    if c.phase is RUNNING:
         return {"running": {"startedAt": format_time(c.started_s)}}
-    if c.phase is Phase.TERMINATED:
+    if c.phase is TERMINATED:
         return {"terminated": terminated_state(c, run.uid)}
     if c.phase is Phase.BACKOFF:
         return {"waiting": {"reason": "CrashLoopBackOff", "message": _backoff_text(c, run)}}
@@ -189,7 +189,7 @@ def pod_conditions(
     pod: Mapping[str, Any], run: PodRun, phase: str, statuses: Mapping[str, JsonObject], now_s: float
 ) -> list[JsonObject]:
     """The conditions, in the kubelet's order, with status, reason and message."""
-    sandbox = bool(run.addresses) and phase not in TERMINAL and run.stage in (Stage.ALIVE, Stage.STOPPING)
+    sandbox = bool(run.addresses) and phase not in TERMINAL and run.stage in (ALIVE, STOPPING)
     ready, containers_ready = _readiness(pod, phase, statuses)
     conditions: list[JsonObject] = [
         *resize_conditions(run),

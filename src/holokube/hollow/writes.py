@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError, TransportError
@@ -39,6 +40,10 @@ class Urgency(IntEnum):
     NODE = 1
     POD = 2
     EVENT = 3
+
+
+_LEASE: Final = Urgency.LEASE
+_EVENT: Final = Urgency.EVENT
 
 
 @dataclass(slots=True)
@@ -160,11 +165,11 @@ class WritePool:
     def submit(self, urgency: Urgency, job: Job) -> bool:
         """Queues a job; only events are ever refused, when too many of them wait already."""
         queue = self._queues[urgency]
-        if urgency is Urgency.EVENT and len(queue) >= self._events_max:
+        if urgency is _EVENT and len(queue) >= self._events_max:
             self.dropped_events += 1
             return False
         queue.append(job)
-        if not (urgency is Urgency.LEASE and self._wake(self._idle_lease)):
+        if not (urgency is _LEASE and self._wake(self._idle_lease)) and self._idle:
             self._wake(self._idle)
         return True
 
@@ -177,18 +182,17 @@ class WritePool:
                 return True
         return False
 
-    def _take(self, *, only_leases: bool) -> Job | None:
-        for queue in self._queues[:1] if only_leases else self._queues:
-            if queue:
-                return queue.popleft()
-        return None
-
     async def _work(self, *, only_leases: bool) -> None:
         idle = self._idle_lease if only_leases else self._idle
+        queues = self._queues[:1] if only_leases else self._queues
+        create_future = asyncio.get_running_loop().create_future
         while True:
-            job = self._take(only_leases=only_leases)
-            if job is None:
-                future = asyncio.get_running_loop().create_future()
+            for queue in queues:
+                if queue:
+                    job = queue.popleft()
+                    break
+            else:
+                future: asyncio.Future[None] = create_future()
                 idle.append(future)
                 await future
                 continue
@@ -210,7 +214,7 @@ class ClientCarrier:
         self._pool = pool
 
     def renew(self, renewal: Renewal, done: Renewed) -> None:
-        self._pool.submit(Urgency.LEASE, lambda: self._renew(renewal, done))
+        self._pool.submit(_LEASE, partial(self._renew, renewal, done))
 
     def send(
         self,
@@ -220,7 +224,7 @@ class ClientCarrier:
         allowed: Callable[[], bool] | None = None,
         known: Callable[[], JsonObject] | None = None,  # noqa: ARG002 - the client has decoded the answer already
     ) -> bool:
-        return self._pool.submit(urgency, lambda: self._send(call, done, allowed))
+        return self._pool.submit(urgency, partial(self._send, call, done, allowed))
 
     async def close(self) -> None:
         """The pool belongs to somebody else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from holokube.kube.types import JsonObject
@@ -28,6 +29,7 @@ class JsonPathError(ValueError):
 Step = Callable[[list[Any]], list[Any]]
 
 
+@lru_cache(maxsize=1024)
 def compile_path(path: str) -> Callable[[Any], list[Any]]:
     """A function that returns all values at ``path``; escaped dots (``\\.``) belong to the name."""
     steps = _steps(path)

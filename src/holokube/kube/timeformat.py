@@ -37,7 +37,18 @@ _last_formatted: list[tuple[datetime | None, str]] = [(None, "")]
 @lru_cache(maxsize=1024)
 def _format_second(second: int) -> str:
     """Of a fleet that writes a thousand times in a second, the time is written once."""
-    return datetime.fromtimestamp(second, UTC).isoformat(timespec="seconds")[:-6] + "Z"
+    days, rest = divmod(second, 86_400)
+    minutes, seconds = divmod(rest, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{_format_day(days)}T{_TWO_DIGITS[hours]}:{_TWO_DIGITS[minutes]}:{_TWO_DIGITS[seconds]}Z"
+
+
+_TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
+
+
+@lru_cache(maxsize=16)
+def _format_day(days: int) -> str:
+    return datetime.fromtimestamp(days * 86_400, UTC).date().isoformat()
 
 
 def format_micro_time(moment: datetime | float) -> str:
@@ -190,18 +201,17 @@ def parse_duration(text: str) -> float:
 @lru_cache(maxsize=4096)
 def parse_duration_ns(text: str) -> int:
     """Nanoseconds in a Go duration; parts of a nanosecond are cut off. Never more than 64 bits, as in Go."""
-    invalid = TimeFormatError(f"time: invalid duration {_quote_time(text)}")
     negative = text.startswith("-")
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
     if not rest:
-        raise invalid
+        raise _invalid_duration(text)
     total = 0
     while rest:
         match = _DURATION_PART.match(rest)
         if match is None or not (match[1] or match[2]):
-            raise invalid
+            raise _invalid_duration(text)
         whole, fraction, unit = match.groups()
         if not unit:
             raise TimeFormatError(f"time: missing unit in duration {_quote_time(text)}")
@@ -209,18 +219,22 @@ def parse_duration_ns(text: str) -> int:
         if unit_ns is None:
             raise TimeFormatError(f"time: unknown unit {_quote_time(unit)} in duration {_quote_time(text)}")
         if len(whole) > 19:
-            raise invalid
+            raise _invalid_duration(text)
         total += int(whole or 0) * unit_ns
         if fraction:
             # Go does this step in floating point, from as many decimals as fit into 63 bits.
             digits = fraction[:19] if int(fraction[:19]) < 2**63 else fraction[:18]
             total += int(float(int(digits)) * (unit_ns / 10.0 ** len(digits)))
         if total > _DURATION_LIMIT_NS:
-            raise invalid
+            raise _invalid_duration(text)
         rest = rest[match.end() :]
     if total == _DURATION_LIMIT_NS and not negative:
-        raise invalid
+        raise _invalid_duration(text)
     return -total if negative else total
+
+
+def _invalid_duration(text: str) -> TimeFormatError:
+    return TimeFormatError(f"time: invalid duration {_quote_time(text)}")
 
 
 def format_duration(seconds: float) -> str:

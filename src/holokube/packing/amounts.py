@@ -54,7 +54,8 @@ class Amounts:
     def take(self, requests: ResourceVector, requests_nonzero: tuple[int, int], row: int, pods: int) -> None:
         """So many pods with these requests came to a node, or (fewer than none) left it."""
         amounts, nonzero = self.rows(requests, requests_nonzero)
-        used, used_nonzero = self._nodes.used[row], self._nodes.used_nonzero[row]
+        nodes = self._nodes
+        used, used_nonzero = nodes.used[row], nodes.used_nonzero[row]
         if pods == 1:
             used += amounts
             used_nonzero += nonzero

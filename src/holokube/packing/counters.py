@@ -24,6 +24,8 @@ from holokube.packing.podclass import PodClass
 NamespaceLabels = Mapping[str, Mapping[str, str]]
 
 _K = TypeVar("_K", bound=Hashable)
+_LabelKey = tuple[str, tuple[tuple[str, str], ...]]
+"""A namespace, and labels in the order in which they are written: two sets with the same labels do no harm."""
 _REMEMBERED_PULLS: Final = 4096
 
 
@@ -237,10 +239,12 @@ class Counter:
 class LabelSet:
     """The pods with the same namespace and the same labels, and which counters count them."""
 
-    __slots__ = ("counters", "counters_at", "labels", "namespace", "of_terminating", "rows", "terminating_rows")
+    __slots__ = (
+        "counters", "counters_at", "key", "labels", "namespace", "of_terminating", "rows", "terminating_rows",
+    )  # fmt: skip
 
-    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
-        self.namespace, self.labels = namespace, labels
+    def __init__(self, key: _LabelKey, labels: Mapping[str, str]) -> None:
+        self.key, self.namespace, self.labels = key, key[0], labels
         self.rows: dict[int, int] = {}
         self.terminating_rows: dict[int, int] = {}
         self.counters: list[Counter] = []
@@ -248,14 +252,15 @@ class LabelSet:
         """Those that count pods on their way out as well."""
         self.counters_at = -1
 
-    def add(self, row: int, pods: int, *, terminating: bool) -> None:
-        """Some pods came to a node, or left it."""
+    def add(self, row: int, pods: int, *, terminating: bool) -> bool:
+        """Some pods came to a node, or left it; whether none is left anywhere."""
         rows = self.terminating_rows if terminating else self.rows
         left = rows.get(row, 0) + pods
         if left:
             rows[row] = left
-        else:
-            del rows[row]
+            return False
+        del rows[row]
+        return not (self.rows or self.terminating_rows)
 
 
 class CounterTable:
@@ -272,75 +277,63 @@ class CounterTable:
         self._pulls_on: dict[Hashable, list[tuple[PodAffinityTerm, int, Tally]]] = {}
         self._eligibilities: dict[Hashable, tuple[Eligibility, set[Tally]]] = {}
         self._tallies: dict[tuple[str, Hashable], Ground] = {}
-        self._label_sets: dict[Hashable, LabelSet] = {}
+        self._label_sets: dict[_LabelKey, LabelSet] = {}
+        """Those that have pods on nodes."""
         self._epoch = 0
         self.holders_epoch = 0
         """Moves when an anti-affinity term is carried by its first pod, or by none any more."""
 
     # Pods
 
+    def label_set(self, namespace: str, labels: Mapping[str, str]) -> LabelSet:
+        """The pods with these labels. It is the one to tell of them for as long as it has any on a node."""
+        key = (namespace, tuple(labels.items()))
+        label_set = self._label_sets.get(key)
+        if label_set is None:
+            label_set = self._label_sets[key] = LabelSet(key, labels)
+        return label_set
+
     def change_pods(
-        self,
-        cls: PodClass,
-        namespace: str,
-        labels: Mapping[str, str],
-        terminating: bool,
-        pods_on_rows: Mapping[int, int],
+        self, cls: PodClass, label_set: LabelSet, terminating: bool, pods_on_rows: Iterable[tuple[int, int]]
     ) -> None:
         """Pods that are alike came to nodes, or (fewer than none) left them; how many is given by row."""
-        key = (namespace, tuple(labels.items()))
-        label_set = self._label_set(key, labels)
         counters = self._counters_of(label_set, terminating)
-        for row, pods in pods_on_rows.items():
+        has_holders = bool(cls.anti_affinity or cls.pulls)
+        for row, pods in pods_on_rows:
             for counter in counters:
                 counter.add(row, pods)
-            label_set.add(row, pods, terminating=terminating)
-        if not label_set.rows and not label_set.terminating_rows:
-            del self._label_sets[key]
+            if label_set.add(row, pods, terminating=terminating):
+                del self._label_sets[label_set.key]
+            if has_holders:
+                self._change_holders(cls, row, pods)
+
+    def _change_holders(self, cls: PodClass, row: int, pods: int) -> None:
         for term in cls.anti_affinity:
-            for row, pods in pods_on_rows.items():
-                if self._change_holder(self._holders, term, term, row, pods):
-                    self.holders_epoch += 1
+            if self._change_holder(self._holders, term, term, row, pods):
+                self.holders_epoch += 1
         for pull in cls.pulls:
-            for row, pods in pods_on_rows.items():
-                if self._change_holder(self._pulls, pull, pull[0], row, pods):
-                    self._pulls_on.clear()
+            if self._change_holder(self._pulls, pull, pull[0], row, pods):
+                self._pulls_on.clear()
 
     def relabel_pods(
-        self,
-        namespace: str,
-        old: Mapping[str, str],
-        was_terminating: bool,
-        new: Mapping[str, str],
-        is_terminating: bool,
-        row: int,
-        pods: int,
+        self, before: LabelSet, was_terminating: bool, after: LabelSet, is_terminating: bool, row: int, pods: int
     ) -> None:
         """Pods that stay on their node have other labels, or are on their way out now.
 
         Most labels that a pod gets when it is bound are asked for by nobody: then no counter has anything to do.
         """
-        old_key, new_key = (namespace, tuple(old.items())), (namespace, tuple(new.items()))
-        if old_key == new_key and was_terminating == is_terminating:
+        if before is after and was_terminating == is_terminating:
             return
-        before, after = self._label_set(old_key, old), self._label_set(new_key, new)
         losing, winning = self._counters_of(before, was_terminating), self._counters_of(after, is_terminating)
         if losing != winning:
             for counter in losing:
                 counter.add(row, -pods)
             for counter in winning:
                 counter.add(row, pods)
-        before.add(row, -pods, terminating=was_terminating)
+        # In this order, lest one whose pods are merely on their way out is dropped in between.
         after.add(row, pods, terminating=is_terminating)
-        if not before.rows and not before.terminating_rows:
-            del self._label_sets[old_key]
-
-    def _label_set(self, key: tuple[str, tuple[tuple[str, str], ...]], labels: Mapping[str, str]) -> LabelSet:
-        """By labels in the order in which they are written: two sets with the same labels would do no harm."""
-        label_set = self._label_sets.get(key)
-        if label_set is None:
-            label_set = self._label_sets[key] = LabelSet(key[0], labels)
-        return label_set
+        if before.add(row, -pods, terminating=was_terminating):
+            del self._label_sets[before.key]
 
     def _counters_of(self, label_set: LabelSet, terminating: bool) -> list[Counter]:
         if label_set.counters_at != self._epoch:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Selectors of services come and go while a class lives; what nobody asks for any more must not pile up.
 _MOST_TALLIES: Final = 256
+_NO_ROWS: Final[list[int]] = []
+_NODE, _USAGE, _CLUSTER = Scope.NODE, Scope.USAGE, Scope.CLUSTER
 _FEW_ROWS: Final = 12
 """Up to here rows are looked at one by one."""
 
@@ -180,23 +182,24 @@ class Feasibility:
 
     def mask(self, cls: PodClass) -> BoolArray:
         """Where a pod of the class may go: a read-only array over all rows."""
-        verdict = self.verdict(cls)
-        has_other_rules = verdict.rules_at != self._state.counters.holders_epoch
+        verdict, state = self.verdict(cls), self._state
+        has_other_rules = verdict.rules_at != state.counters.holders_epoch
         if has_other_rules:
-            verdict.rules_at = self._state.counters.holders_epoch
+            verdict.rules_at = state.counters.holders_epoch
             for scope, rules in self._by_scope.items():
-                verdict.rules[scope] = [rule for rule in rules if rule.concerns(self._state, cls)]
+                verdict.rules[scope] = [rule for rule in rules if rule.concerns(state, cls)]
             verdict.amounts = self._amounts(verdict, cls)
-            verdict.is_by_row = not (verdict.rules[Scope.CLUSTER] or _may_be_refused(cls))
+            verdict.is_by_row = not (verdict.rules[_CLUSTER] or _may_be_refused(cls))
             verdict.stamp = None
-        changed = self._refresh_rows(verdict, cls)
+        is_late = verdict.usage_at != state.usage_journal.end or verdict.node_at != state.node_journal.end
+        changed = is_late and self._refresh_rows(verdict, cls)
         if verdict.is_by_row:
             if changed or has_other_rules:
                 verdict.mask = verdict.base
                 verdict.answer = verdict.mask.view()
                 verdict.answer.flags.writeable = False
             return verdict.answer
-        concerned = verdict.rules[Scope.CLUSTER]
+        concerned = verdict.rules[_CLUSTER]
         stamp = tuple((f.name, f.stamp(self._state, cls)) for f in concerned)
         refused = bool(self.refusal(cls)[1])
         whole = (stamp, refused)
@@ -219,13 +222,15 @@ class Feasibility:
         """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
         state = self._state
         if verdict.amounts is not None and len(verdict.base) == state.nodes.capacity:
-            few_nodes = state.node_journal.few_since(verdict.node_at, _FEW_ROWS)
+            nodes_end = state.node_journal.end
+            are_nodes_same = nodes_end == verdict.node_at
+            few_nodes = _NO_ROWS if are_nodes_same else state.node_journal.few_since(verdict.node_at, _FEW_ROWS)
             few = state.usage_journal.few_since(verdict.usage_at, _FEW_ROWS)
             if few_nodes is not None and few is not None:
-                verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
+                verdict.node_at, verdict.usage_at = nodes_end, state.usage_journal.end
                 if few_nodes:
                     changed = np.array(few_nodes, dtype=np.intp)
-                    allowed = self._all_of(verdict.rules[Scope.NODE], cls, changed) & state.nodes.present[changed]
+                    allowed = self._all_of(verdict.rules[_NODE], cls, changed) & state.nodes.present[changed]
                     verdict.node_ok[changed] = allowed
                     few = sorted({*few_nodes, *few})
                 return bool(few) and self._refresh_few(verdict, verdict.amounts, few)
@@ -233,16 +238,16 @@ class Feasibility:
         usage_rows = state.usage_journal.since(verdict.usage_at) if verdict.usage_at >= 0 else None
         verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
         if node_rows is None or usage_rows is None or len(verdict.base) != state.nodes.capacity:
-            verdict.node_ok = self._all_of(verdict.rules[Scope.NODE], cls, ALL) & state.nodes.present
-            verdict.usage_ok = self._all_of(verdict.rules[Scope.USAGE], cls, ALL)
+            verdict.node_ok = self._all_of(verdict.rules[_NODE], cls, ALL) & state.nodes.present
+            verdict.usage_ok = self._all_of(verdict.rules[_USAGE], cls, ALL)
             verdict.base = verdict.node_ok & verdict.usage_ok
             return True
         if len(node_rows):
             present = state.nodes.present[node_rows]
-            verdict.node_ok[node_rows] = self._all_of(verdict.rules[Scope.NODE], cls, node_rows) & present
+            verdict.node_ok[node_rows] = self._all_of(verdict.rules[_NODE], cls, node_rows) & present
             usage_rows = np.union1d(node_rows, usage_rows)
         if len(usage_rows):
-            verdict.usage_ok[usage_rows] = self._all_of(verdict.rules[Scope.USAGE], cls, usage_rows)
+            verdict.usage_ok[usage_rows] = self._all_of(verdict.rules[_USAGE], cls, usage_rows)
             before = verdict.base[usage_rows]
             after = verdict.node_ok[usage_rows] & verdict.usage_ok[usage_rows]
             if (before == after).all():
@@ -254,7 +259,7 @@ class Feasibility:
         return False
 
     def _amounts(self, verdict: Verdict, cls: PodClass) -> list[tuple[int, int]] | None:
-        rules = verdict.rules[Scope.USAGE]
+        rules = verdict.rules[_USAGE]
         if cls.sizes is not None or len(rules) != 1 or not isinstance(rules[0], NodeResourcesFit):
             return None
         columns, amounts = self._state.request_arrays(cls)
@@ -263,17 +268,18 @@ class Feasibility:
     def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: list[int]) -> bool:
         """The same for the room on a few rows: one by one, which is quicker than by arrays."""
         nodes, node_ok, usage_ok, base = self._state.nodes, verdict.node_ok, verdict.usage_ok, verdict.base
+        offered, used = nodes.allocatable.item, nodes.used.item
         changed: list[tuple[int, bool]] = []
         for row in rows:
-            offered, used = nodes.allocatable[row].tolist(), nodes.used[row].tolist()
             fits = True
             for column, amount in amounts:
-                if offered[column] - used[column] < amount:
+                if offered(row, column) - used(row, column) < amount:
                     fits = False
                     break
             usage_ok[row] = fits
             may_go = fits and bool(node_ok[row])
-            if may_go != base[row]:
+            # As plain values: numpy's own take their time to be compared.
+            if may_go is not bool(base[row]):
                 changed.append((row, may_go))
         if not changed:
             return False
@@ -330,7 +336,7 @@ class Feasibility:
         """Why the class cannot go to each node that it cannot go to."""
         nodes = self._state.nodes
         left = nodes.present.copy()
-        resolvable = np.zeros_like(left)
+        resolvable = np.zeros(len(left), dtype=np.bool_)
         plugin, refusal = self.refusal(cls)
         if refusal:
             return Diagnosis(refusal, {refusal: int(left.sum())} if left.any() else {}, {plugin}, resolvable)
@@ -343,14 +349,15 @@ class Feasibility:
                 plugins.add("NodeAffinity")
             left &= ~outside
         self.mask(cls)
-        # Where no node as such stands against the class, only pods can.
-        are_nodes_fine = bool(np.array_equal(self.verdict(cls).node_ok, nodes.present))
+        # Nodes that as such do not stand against the class need not be asked as such: mostly all of them.
+        doubtful: RowArray = (nodes.present > self.verdict(cls).node_ok).nonzero()[0]
         for rule in self._filters:
-            if (are_nodes_fine and rule.scope is Scope.NODE) or not rule.concerns(self._state, cls):
+            is_of_node = rule.scope is _NODE
+            if (is_of_node and not len(doubtful)) or not rule.concerns(self._state, cls):
                 continue
-            rows: RowArray = left.nonzero()[0]
+            rows: RowArray = doubtful[left[doubtful]] if is_of_node else left.nonzero()[0]
             refused, helped = self._count(rule, cls, rows, reasons)
-            if refused.any():
+            if np.count_nonzero(refused):
                 plugins.add(rule.name)
                 left[rows[refused]] = False
                 resolvable[rows[helped]] = True
@@ -362,7 +369,7 @@ class Feasibility:
         refused = np.zeros(len(rows), dtype=np.bool_)
         hopeless = refused.copy()
         for finding in rule.findings(self._state, cls, rows):
-            hits = int(finding.hit.sum())
+            hits = int(np.count_nonzero(finding.hit))
             if hits:
                 reasons[finding.reason] = reasons.get(finding.reason, 0) + hits
                 refused |= finding.hit

@@ -12,27 +12,26 @@ from holokube.packing.arrays import RowArray
 class Journal:
     """An endless list of rows of which the oldest part is forgotten."""
 
-    __slots__ = ("_first", "_keep", "_rows")
+    __slots__ = ("_first", "_keep", "_rows", "end")
 
     def __init__(self, keep: int = 16_384) -> None:
         self._rows: list[int] = []
         self._first = 0
         self._keep = keep
-
-    @property
-    def end(self) -> int:
+        self.end = 0
         """The place of the next entry; a reader who has been here has seen everything."""
-        return self._first + len(self._rows)
 
     def append(self, row: int) -> None:
         """Note a change."""
         self._rows.append(row)
+        self.end += 1
         if len(self._rows) > 2 * self._keep:
             self._forget()
 
     def extend(self, rows: Iterable[int]) -> None:
         """Note several changes."""
         self._rows.extend(rows)
+        self.end = self._first + len(self._rows)
         if len(self._rows) > 2 * self._keep:
             self._forget()
 
@@ -42,7 +41,7 @@ class Journal:
 
     def few_since(self, place: int, most: int) -> list[int] | None:
         """The same as a list; None as well if there are more entries than ``most``."""
-        if place < self._first or self._first + len(self._rows) - place > most:
+        if place < self._first or self.end - place > most:
             return None
         changed = self._rows[place - self._first :]
         return sorted(set(changed)) if len(changed) > 1 else changed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holokube.kube.resources import ResourceVector
 from holokube.kube.types import JsonObject
+from holokube.packing.counters import LabelSet
 from holokube.packing.podclass import PodClass
 
 
@@ -31,6 +32,8 @@ class PlacedPod:
     """Of an object; placements of a class have none."""
     count: int = 1
     """How many pods of the class these are; more than one only for what ``place_many`` made."""
+    label_set: LabelSet | None = None
+    """Where it is counted by its labels, if it came alone and its node is known."""
 
     def takes_as_before(self, new: JsonObject) -> bool:
         """Whether a later state of the object plainly means the same to all filters, its end left aside."""
@@ -82,10 +85,9 @@ class Priorities:
 
     def count(self, priority: int | None, pods: int) -> None:
         """Some pods came, or left; those without a priority do not count."""
-        if priority is None:
-            return
-        left = self._pods.get(priority, 0) + pods
-        if left:
-            self._pods[priority] = left
-        else:
-            del self._pods[priority]
+        if priority is not None:
+            left = self._pods.get(priority, 0) + pods
+            if left:
+                self._pods[priority] = left
+            else:
+                del self._pods[priority]

@@ -14,8 +14,7 @@ counts and cheap experiments (``fork``, ``rollback``), and no opinion about whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -29,9 +28,10 @@ from holokube.packing.amounts import Amounts, times_in
 from holokube.packing.arrays import ALL, BoolArray, IntArray, RowArray, Rows
 from holokube.packing.classes import ClassTable
 from holokube.packing.counters import Counter as PodCounter
-from holokube.packing.counters import CounterTable, PodMatcher, Tally
+from holokube.packing.counters import CounterTable, LabelSet, PodMatcher, Tally
 from holokube.packing.daemon_sizes import DaemonSize, DaemonSizes
 from holokube.packing.errors import PackingError, StaleClassError
+from holokube.packing.experiments import Experiments
 from holokube.packing.feasibility import Diagnosis, Feasibility, Plan
 from holokube.packing.filters import DEFAULT_FILTERS, Filter
 from holokube.packing.journal import Journal
@@ -48,7 +48,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 _FEW_ROWS: Final = 2
 
 
-class ClusterState:
+class ClusterState(Experiments):
     """See the module. Arrays that it hands out are read, never written, by callers."""
 
     def __init__(
@@ -59,6 +59,7 @@ class ClusterState:
         With ``size_daemons``, pods of DaemonSets that are given as templates and ask for node-specific sizing take of
         each node what they will be given there (``holokube.kube.sizing``).
         """
+        super().__init__()
         self.nodes = NodeTable()
         self.counters = CounterTable(self.nodes)
         self.ports = PortUsage()
@@ -72,8 +73,6 @@ class ClusterState:
         self.priorities = Priorities()
         self._pods_on: dict[str, dict[str, PlacedPod]] = {}
         self._amounts = Amounts(self.nodes)
-        self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-        self._forks: list[int] = []
         self._placements = 0
         self._last_number = 0
         self.renewals = 0
@@ -302,25 +301,33 @@ class ClusterState:
         if not placed.number:
             self._last_number += 1
             placed.number = self._last_number
-        self._pods[placed.key] = placed
-        self._pods_on.setdefault(placed.node_name, {})[placed.key] = placed
+        key, node_name = placed.key, placed.node_name
+        self._pods[key] = placed
+        neighbours = self._pods_on.get(node_name)
+        if neighbours is None:
+            self._pods_on[node_name] = {key: placed}
+        else:
+            neighbours[key] = placed
         self.priorities.count(placed.priority, 1)
-        row = self.nodes.row_of.get(placed.node_name)
+        row = self.nodes.row_of.get(node_name)
         if row is not None:
             self._occupy(placed, row, 1)
-        self._note(self._delete, placed)
+        if self._forks:
+            self._note(self._delete, placed)
 
     def _delete(self, placed: PlacedPod) -> None:
-        del self._pods[placed.key]
-        neighbours = self._pods_on[placed.node_name]
-        del neighbours[placed.key]
+        key, node_name = placed.key, placed.node_name
+        del self._pods[key]
+        neighbours = self._pods_on[node_name]
+        del neighbours[key]
         if not neighbours:
-            del self._pods_on[placed.node_name]
+            del self._pods_on[node_name]
         self.priorities.count(placed.priority, -1)
-        row = self.nodes.row_of.get(placed.node_name)
+        row = self.nodes.row_of.get(node_name)
         if row is not None:
             self._occupy(placed, row, -1)
-        self._note(self._insert, placed)
+        if self._forks:
+            self._note(self._insert, placed)
 
     def _renew(self, placed: PlacedPod, pod: JsonObject) -> bool:
         """A pod that takes the room it took has other labels, as one gets when it is bound, or is asked to end.
@@ -338,8 +345,9 @@ class ClusterState:
         placed.is_terminating = bool(pod["metadata"].get("deletionTimestamp"))
         self._pods[placed.key] = neighbours[placed.key] = placed
         if row is not None:
-            ends = placed.is_terminating
-            self.counters.relabel_pods(placed.namespace, was, ended, labels, ends, row, placed.count)
+            before = placed.label_set or self.counters.label_set(placed.namespace, was)
+            after = placed.label_set = self.counters.label_set(placed.namespace, labels)
+            self.counters.relabel_pods(before, ended, after, placed.is_terminating, row, placed.count)
         self.renewals += 1
         return True
 
@@ -374,18 +382,24 @@ class ClusterState:
         if len(counts) > _FEW_ROWS:
             self._occupy_rows(alike[0], counts)
             return
+        label_set = self.counters.label_set(alike[0].namespace, alike[0].labels)
         for row, pods in counts.items():
-            self._occupy(alike[0], row, pods)
+            self._take(alike[0], label_set, row, pods)
 
     def _occupy(self, placed: PlacedPod, row: int, times: int) -> None:
-        """A pod takes its room on a node (1), or gives it back (-1); or several that are alike do."""
-        cls, pods = placed.cls, times * placed.count
+        """A pod takes its room on a node (1), or gives it back (-1)."""
+        label_set = placed.label_set or self.counters.label_set(placed.namespace, placed.labels)
+        self._take(placed, label_set, row, times * placed.count)
+        placed.label_set = label_set if times > 0 else None
+
+    def _take(self, placed: PlacedPod, label_set: LabelSet, row: int, pods: int) -> None:
+        cls = placed.cls
         self._amounts.take(placed.requests, placed.requests_nonzero, row, pods)
         if cls.ports:
             self.ports.add(row, cls.ports, pods)
         if cls.claims or cls.disks:
             self.volume_usage.add(cls, row, pods)
-        self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, {row: pods})
+        self.counters.change_pods(cls, label_set, placed.is_terminating, ((row, pods),))
         self.usage_journal.append(row)
 
     def _occupy_rows(self, placed: PlacedPod, pods_on_rows: Mapping[int, int]) -> None:
@@ -397,7 +411,8 @@ class ClusterState:
                 self.ports.add(row, cls.ports, pods)
                 self.volume_usage.add(cls, row, pods)
         self.usage_journal.extend(pods_on_rows)
-        self.counters.change_pods(cls, placed.namespace, placed.labels, placed.is_terminating, pods_on_rows)
+        label_set = self.counters.label_set(placed.namespace, placed.labels)
+        self.counters.change_pods(cls, label_set, placed.is_terminating, pods_on_rows.items())
 
     # Other objects
 
@@ -548,44 +563,3 @@ class ClusterState:
                 "a selector now tells the pods of this class apart",
                 hint="Ask class_of() again; to group many pods use classify().",
             )
-
-    # Experiments
-
-    def fork(self) -> None:
-        """Begin an experiment: everything from here on can be taken back. Experiments nest."""
-        self._forks.append(len(self._undo))
-
-    def commit(self) -> None:
-        """Keep what happened since the last ``fork``; an outer experiment can still take it back."""
-        self._last_fork("commit")
-        if not self._forks:
-            self._undo.clear()
-
-    def rollback(self) -> None:
-        """Take back what happened since the last ``fork``, at the cost of the changes alone."""
-        begin = self._last_fork("rollback")
-        outer, self._forks = self._forks, []
-        try:
-            while len(self._undo) > begin:
-                undo, arguments = self._undo.pop()
-                undo(*arguments)
-        finally:
-            self._forks = outer
-
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """An experiment that is always taken back."""
-        self.fork()
-        try:
-            yield
-        finally:
-            self.rollback()
-
-    def _last_fork(self, verb: str) -> int:
-        if not self._forks:
-            raise PackingError(f"nothing to {verb}", hint="Call fork() first.")
-        return self._forks.pop()
-
-    def _note(self, undo: Callable[..., object], *arguments: Any) -> None:
-        if self._forks:
-            self._undo.append((undo, arguments))

@@ -6,16 +6,19 @@ chatty object is throttled. ``SeriesCorrelator`` is the one for events.k8s.io/v1
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+import msgspec
 
 from holokube.base.clock import Clock
 from holokube.kube.timeformat import format_micro_time, format_time
 from holokube.kube.types import JsonObject
-from holokube.runtime.ratelimit import TokenBucket
+from holokube.runtime.ratelimit import TOKEN_EPSILON
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -34,25 +37,46 @@ Reference = tuple[Any, ...]
 REFERENCE_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
-class Occurrence:
-    """Something that happened, as it was told. The event of it is made only if it is needed, which is seldom."""
+class EventWrite(Protocol):
+    """What is to be sent: a patch of an event written before, or the event itself. Both are made when asked for."""
 
+    key: Hashable
+    event: JsonObject
+    """The whole event."""
+
+    @property
+    def is_patch(self) -> bool: ...
+
+    @property
+    def patch(self) -> JsonObject | None:
+        """The patch; None if there is no event yet that it could change."""
+
+
+class Occurrence(msgspec.Struct, eq=False):
+    """Something that happened, as it was told: what is to be sent, if it is the first of its kind.
+
+    The event of it is made only if it is needed, which is seldom.
+    """
+
+    reference: Reference
+    type: str
+    reason: str
+    message: str
+    make: Callable[[Occurrence], JsonObject]
+    told_s: float = 0.0
     source: Hashable = None
     """Whatever tells those apart who use the same correlator."""
-    action = ""
+    action: str = ""
     related: Reference | None = None
     annotations: dict[str, str] | None = None
-    told_s = 0.0
-    _event: JsonObject | None = None
-
-    def __init__(
-        self, reference: Reference, type: str, reason: str, message: str, make: Callable[[Occurrence], JsonObject]
-    ) -> None:
-        self.reference = reference
-        self.type = type
-        self.reason = reason
-        self.message = message
-        self._make = make
+    key: Hashable = None
+    count: int = 1
+    """How often it has happened, if it is the first of its kind."""
+    name: str = ""
+    """That of the event on the server, if it is another than its own."""
+    made: JsonObject | None = None
+    is_patch: ClassVar[bool] = False
+    patch: ClassVar[None] = None
 
     @classmethod
     def of_core(cls, event: JsonObject) -> Occurrence:
@@ -75,9 +99,13 @@ class Occurrence:
     @property
     def event(self) -> JsonObject:
         """The event of it, the very same each time."""
-        if self._event is None:
-            self._event = self._make(self)
-        return self._event
+        if self.made is None:
+            self.made = self.make(self)
+        return self.made
+
+    @event.setter
+    def event(self, event: JsonObject) -> None:
+        self.made = event
 
 
 def reference_of(reference: dict[str, Any]) -> Reference:
@@ -94,16 +122,15 @@ def reference_json(reference: Reference) -> JsonObject:
     return {name: value for name, value in zip(REFERENCE_FIELDS, reference, strict=True) if value is not None}
 
 
-class EventWrite:
-    """What is to be sent: a patch of an event written before, or the event itself. Both are made when asked for."""
+class _Repeat:
+    """A patch that counts up an event."""
 
-    __slots__ = ("_event", "_make", "_patch", "is_patch", "key")
+    __slots__ = ("_event", "_make", "_patch", "key")
+    is_patch: Final = True
 
-    def __init__(
-        self, key: Hashable, make: Callable[[], tuple[JsonObject, JsonObject | None]], *, is_patch: bool
-    ) -> None:
+    def __init__(self, key: Hashable, make: Callable[[], tuple[JsonObject, JsonObject]]) -> None:
+        """``make`` gives the whole event, and the patch."""
         self.key = key
-        self.is_patch = is_patch
         self._make = make
         self._event: JsonObject | None = None
         self._patch: JsonObject | None = None
@@ -121,7 +148,7 @@ class EventWrite:
 
     @property
     def patch(self) -> JsonObject | None:
-        """The patch; None if there is no event yet that it could change."""
+        """The patch."""
         if self._event is None:
             self._event, self._patch = self._make()
         return self._patch
@@ -175,22 +202,13 @@ class LruCache(Generic[K, V]):
             entries.popitem(last=False)
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(msgspec.Struct, eq=False):
     """The messages seen lately of events that differ in nothing else."""
 
-    messages: dict[str, None]
+    first: str
     last_s: float
-
-
-@dataclass(slots=True)
-class _Seen:
-    """The event on the server that repeats are counted on."""
-
-    first: Occurrence
-    count: int = 1
-    name: str = ""
-    """If it is another than that of the first."""
+    messages: dict[str, None] | None = None
+    """All of them; made for the second one, as most events are the only ones of their kind."""
 
 
 class CountingCorrelator:
@@ -213,12 +231,17 @@ class CountingCorrelator:
         self._new_name = new_name
         self._similar_max = similar_max
         self._similar_window_s = similar_window_s
-        self._spam_burst = spam_burst
+        if spam_per_s <= 0 or spam_burst < 1:
+            raise ValueError(f"the filter needs rate > 0 and burst >= 1, got {spam_per_s} per second, {spam_burst}")
+        self._spam_burst = float(spam_burst)
         self._spam_per_s = spam_per_s
         self._passes = passes
         self._similar: LruCache[Hashable, _Similar] = LruCache(cache_entries)
-        self._seen: LruCache[Hashable, _Seen] = LruCache(cache_entries)
-        self._buckets: LruCache[Hashable, TokenBucket] = LruCache(cache_entries)
+        self._seen: LruCache[Hashable, Occurrence] = LruCache(cache_entries)
+        """The first of its kind, on whose event on the server repeats are counted."""
+        self._tokens: LruCache[Hashable, list[float]] = LruCache(cache_entries)
+        """How many events each subject may still tell, and when that was so: a TokenBucket in as little as can be, for
+        nearly every event has a subject of its own."""
 
     def correlate(self, event: JsonObject) -> EventWrite | None:
         """As ``consider``, for an event that was made already."""
@@ -228,23 +251,23 @@ class CountingCorrelator:
         kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
         type_, reason, message = occurrence.type, occurrence.reason, occurrence.message
         group = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason)
+        now_s = self._clock.monotonic()
         # From the tenth message of the same reason on, all of them go into one event.
-        is_combined = self._has_many_messages(group, message)
-        key: Hashable = group
-        if not is_combined:
-            key = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason, field_path, message)
+        is_combined = self._has_many_messages(group, message, now_s)
+        key: Hashable = group if is_combined else (group, field_path, message)
         seen = self._seen.get(key)
         if seen is not None:
             seen.count += 1
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
-        passes = self._passes_spam_filter(group[:-1]) if self._passes is None else self._passes(occurrence)
+        passes = self._passes_spam_filter(group[:-1], now_s) if self._passes is None else self._passes(occurrence)
         if seen is not None and not passes:
             return None
         counted = self._combined(occurrence) if is_combined else occurrence
         if seen is None:
-            self._seen.add(key, _Seen(counted))
-            return EventWrite(key, lambda: (counted.event, None), is_patch=False) if passes else None
-        return _counted_write(key, seen, counted)
+            counted.key = key
+            self._seen.add(key, counted)
+            return counted if passes else None
+        return _Repeat(key, partial(_count_up, counted, seen, seen.count))
 
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         seen = self._seen.get(key)
@@ -257,18 +280,20 @@ class CountingCorrelator:
     def due(self, *, final: bool = False) -> list[EventWrite]:  # noqa: ARG002  (counts are written at once)
         return []
 
-    def _has_many_messages(self, group: Hashable, message: str) -> bool:
-        now_s = self._clock.monotonic()
+    def _has_many_messages(self, group: Hashable, message: str, now_s: float) -> bool:
         similar = self._similar.get(group)
         if similar is None:
-            similar = _Similar({}, now_s)
-            self._similar.add(group, similar)
-        elif now_s - similar.last_s > self._similar_window_s:
-            similar = _Similar({}, now_s)
-            self._similar.put(group, similar)
-        messages = similar.messages
-        messages[message] = None
+            self._similar.add(group, _Similar(message, now_s))
+            return self._similar_max <= 1
+        if now_s - similar.last_s > self._similar_window_s:
+            similar.first, similar.messages = message, None
         similar.last_s = now_s
+        messages = similar.messages
+        if messages is None:
+            if message == similar.first:
+                return self._similar_max <= 1
+            messages = similar.messages = {similar.first: None}
+        messages[message] = None
         if len(messages) < self._similar_max:
             return False
         # The set must not grow past the limit, yet stay at its edge: the next new message is combined too.
@@ -276,10 +301,10 @@ class CountingCorrelator:
         return True
 
     def _combined(self, occurrence: Occurrence) -> Occurrence:
-        stamp = format_time(self._clock.now())
+        now = self._clock.now()
 
         def make(combined: Occurrence) -> JsonObject:
-            event = occurrence.event
+            event, stamp = occurrence.event, format_time(now)
             return {
                 **event,
                 "metadata": {"name": self._new_name(event), "namespace": event["metadata"]["namespace"]},
@@ -291,34 +316,33 @@ class CountingCorrelator:
         message = COMBINED_PREFIX + occurrence.message
         return Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
 
-    def _passes_spam_filter(self, subject: Hashable) -> bool:
-        bucket = self._buckets.get(subject)
-        if bucket is None:
-            bucket = TokenBucket(self._clock, per_s=self._spam_per_s, burst=self._spam_burst)
-            self._buckets.add(subject, bucket)
-        return bucket.try_take()
+    def _passes_spam_filter(self, subject: Hashable, now_s: float) -> bool:
+        known = self._tokens.get(subject)
+        if known is None:
+            self._tokens.add(subject, [self._spam_burst - 1.0, now_s])
+            return True
+        tokens, updated_s = known
+        if now_s > updated_s:
+            tokens = min(self._spam_burst, tokens + (now_s - updated_s) * self._spam_per_s)
+            known[1] = now_s
+        passes = tokens + TOKEN_EPSILON >= 1.0
+        known[0] = tokens - 1.0 if passes else tokens
+        return passes
 
 
-def _counted_write(key: Hashable, seen: _Seen, occurrence: Occurrence) -> EventWrite:
-    """Counts up the event on the server."""
-    count = seen.count
-
-    def make() -> tuple[JsonObject, JsonObject]:
-        event, first = occurrence.event, seen.first.event
-        name = seen.name or first["metadata"]["name"]
-        counted = {
-            **event,
-            "metadata": {**event["metadata"], "name": name},
-            "firstTimestamp": first["firstTimestamp"],
-            "count": count,
-        }
-        return counted, {"count": count, "lastTimestamp": event["lastTimestamp"], "message": event["message"]}
-
-    return EventWrite(key, make, is_patch=True)
+def _count_up(occurrence: Occurrence, first: Occurrence, count: int) -> tuple[JsonObject, JsonObject]:
+    """The event on the server, counted up, and the patch that does it."""
+    event, first_event = occurrence.event, first.event
+    counted = {
+        **event,
+        "metadata": {**event["metadata"], "name": first.name or first_event["metadata"]["name"]},
+        "firstTimestamp": first_event["firstTimestamp"],
+        "count": count,
+    }
+    return counted, {"count": count, "lastTimestamp": event["lastTimestamp"], "message": event["message"]}
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(msgspec.Struct, eq=False):
     """An event that was written, and how often it has happened since."""
 
     first: Occurrence
@@ -340,8 +364,11 @@ class SeriesCorrelator:
     def __init__(self, clock: Clock, *, cache_entries: int = CACHE_ENTRIES) -> None:
         self._clock = clock
         self._cache_entries = cache_entries
-        # Ordered by the last occurrence, so that what is finished is always at the front.
+        # Ordered by the last occurrence, so that what is finished is always at the front. There it may stay until
+        # somebody looks: hardly any event is ever repeated, and to wake up for each that was not would be for nothing.
         self._series: OrderedDict[Hashable, _Series] = OrderedDict()
+        self._unwritten: OrderedDict[Hashable, _Series] = OrderedDict()
+        """Those that have been counted further than was written, in the same order."""
         self._owed: list[EventWrite] = []
         # All running series are refreshed together, so that finding out what is due costs nothing per event.
         self._refresh_at_s: float | None = None
@@ -356,16 +383,20 @@ class SeriesCorrelator:
             occurrence.related,
         )  # fmt: skip
         now_s = self._clock.monotonic()
+        self._end_finished(now_s)
         series = self._series.get(key)
         if series is None:
             self._series[key] = _Series(occurrence, now_s, self._clock.now())
             if len(self._series) > self._cache_entries:
                 self._end(next(iter(self._series)))
-            return EventWrite(key, lambda: (occurrence.event, None), is_patch=False)
+            occurrence.key = key
+            return occurrence
         series.count += 1
         series.last_s, series.last = now_s, self._clock.now()
         self._series.move_to_end(key)
         if series.count > 2:
+            self._unwritten[key] = series
+            self._unwritten.move_to_end(key)
             return None
         if self._refresh_at_s is None:
             self._refresh_at_s = now_s + SERIES_REFRESH_S
@@ -379,25 +410,29 @@ class SeriesCorrelator:
     def due_at_s(self) -> float | None:
         if self._owed:
             return self._clock.monotonic()
-        first = next(iter(self._series.values()), None)
-        if first is None:
+        if not self._series:
             return None
-        finish_at_s = first.last_s + SERIES_FINISH_S
+        if not self._unwritten:
+            return self._refresh_at_s
+        finish_at_s = next(iter(self._unwritten.values())).last_s + SERIES_FINISH_S
         return finish_at_s if self._refresh_at_s is None else min(finish_at_s, self._refresh_at_s)
 
     def due(self, *, final: bool = False) -> list[EventWrite]:
         now_s = self._clock.monotonic()
-        while self._series:
-            key, series = next(iter(self._series.items()))
-            if not final and now_s < series.last_s + SERIES_FINISH_S:
-                break
-            self._end(key)
+        self._end_finished(math.inf if final else now_s)
         if self._refresh_at_s is not None and now_s >= self._refresh_at_s:
             running = [(key, series) for key, series in self._series.items() if series.count > 1]
             self._owed.extend(self._write(key, series) for key, series in running)
             self._refresh_at_s = now_s + SERIES_REFRESH_S if running else None
         owed, self._owed = self._owed, []
         return owed
+
+    def _end_finished(self, now_s: float) -> None:
+        while self._series:
+            key = next(iter(self._series))
+            if now_s < self._series[key].last_s + SERIES_FINISH_S:
+                break
+            self._end(key)
 
     def _end(self, key: Hashable) -> None:
         series = self._series.pop(key)
@@ -406,6 +441,7 @@ class SeriesCorrelator:
 
     def _write(self, key: Hashable, series: _Series) -> EventWrite:
         series.written_count = count = series.count
+        self._unwritten.pop(key, None)
         last = series.last
 
         def make() -> tuple[JsonObject, JsonObject]:
@@ -415,4 +451,4 @@ class SeriesCorrelator:
             patch = {"series": {"count": count, "lastObservedTime": format_micro_time(last)}}
             return {**event, **patch}, patch
 
-        return EventWrite(key, make, is_patch=True)
+        return _Repeat(key, make)

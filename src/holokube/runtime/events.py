@@ -151,7 +151,12 @@ class EventRecorder:
                 self._dropped["spam"] += 1
             return
         # If nothing waits that would have to be written before, it may turn out that nobody would read this one.
-        if not self._queue and self._is_discarded(write):
+        discards = self._discards
+        if (
+            discards is not None
+            and not self._queue
+            and discards.discard("patch" if write.is_patch else "create", self._resource)
+        ):
             if self._series:
                 self._wake_for_due()
             return
@@ -271,7 +276,7 @@ class EventRecorder:
         related: Mapping[str, Any] | None,
         annotations: Mapping[str, str] | None,
     ) -> Occurrence:
-        if type not in (NORMAL, WARNING):
+        if type != NORMAL and type != WARNING:
             raise ValueError(f"the type of an event is {NORMAL} or {WARNING}, not {type!r}")
         if not isinstance(message, str):
             # The event itself is made later, where nobody could be told.
@@ -280,8 +285,7 @@ class EventRecorder:
         if obj is not last:
             reference = _reference_to(obj)
             self._last_referred = obj, reference
-        occurrence = Occurrence(reference, type, reason, message, self._maker)
-        occurrence.told_s = self._clock.time()
+        occurrence = Occurrence(reference, type, reason, message, self._maker, self._clock.time())
         if annotations:
             occurrence.annotations = dict(annotations)
         if related is not None:

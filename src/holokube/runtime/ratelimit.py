@@ -15,7 +15,7 @@ DEFAULT_BUCKET_PER_S = 10.0
 DEFAULT_BUCKET_BURST = 100
 
 # Float arithmetic on elapsed times may miss a whole token by a hair; a nanotoken of credit closes the gap.
-_TOKEN_EPSILON = 1e-9
+TOKEN_EPSILON = 1e-9
 
 
 class RateLimiter(Protocol[T_contra]):
@@ -76,7 +76,7 @@ class TokenBucket:
     def try_take(self) -> bool:
         """Takes a token if there is one."""
         self._refill()
-        if self._tokens + _TOKEN_EPSILON < 1.0:
+        if self._tokens + TOKEN_EPSILON < 1.0:
             return False
         self._tokens -= 1.0
         return True
@@ -85,7 +85,7 @@ class TokenBucket:
         """Takes a token, of the future if need be; returns how long to wait for it."""
         self._refill()
         self._tokens -= 1.0
-        if self._tokens >= -_TOKEN_EPSILON:
+        if self._tokens >= -TOKEN_EPSILON:
             return 0.0
         return -self._tokens / self._per_s
 

@@ -158,6 +158,7 @@ class InformerSource(Generic[K]):
         self._hears_orphans = hears_orphans
         self._concerns = concerns
         self._map = map_object
+        self._is_own = map_object is enqueue_self
         self._predicates = tuple(predicates)
         self._enqueue: Callable[[K], None] | None = None
         self._listener: Listener | None = None
@@ -203,13 +204,15 @@ class InformerSource(Generic[K]):
             for predicate in self._predicates:
                 if not predicate(change):
                     return
-        if old is None or (new is not None and self._map is enqueue_self):
+        if old is None or new is None or self._is_own:
             # An object's own key is the same in both states.
-            old = new
-        keys: dict[K, None] = {} if old is None else dict.fromkeys(self._map(old))
-        if new is not None and new is not old:
-            for key in self._map(new):
-                keys[key] = None
+            latest = new if new is not None else old
+            for key in self._map(latest) if latest is not None else ():
+                enqueue(key)
+            return
+        keys = dict.fromkeys(self._map(old))
+        for key in self._map(new):
+            keys[key] = None
         for key in keys:
             enqueue(key)
 

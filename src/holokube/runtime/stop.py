@@ -11,6 +11,7 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._is_set = False
         # A dict is an ordered set here: callbacks run in the order they were given.
         self._callbacks: dict[Callable[[], object], None] = {}
         self.reason = ""
@@ -20,13 +21,14 @@ class StopSignal:
         if self._event.is_set():
             return
         self.reason = reason
+        self._is_set = True
         self._event.set()
         callbacks, self._callbacks = self._callbacks, {}
         for callback in callbacks:
             callback()
 
     def is_set(self) -> bool:
-        return self._event.is_set()
+        return self._is_set
 
     async def wait(self) -> None:
         """Returns when the stop has been asked for."""

@@ -76,6 +76,8 @@ class WorkQueue(Generic[T]):
         self.name = name
         self._postpone = postpone
         self._limiter: RateLimiter[T] = limiter if limiter is not None else default_limiter(clock)
+        self.forget: Callable[[T], None] = self._limiter.forget
+        """Ends an item's history of failures. It does not take the item out of the queue."""
         # Ready items by priority, each in one level and there only once. Levels are kept sorted, lowest first. The last
         # one that is left stays when it is empty: most queues have only one, and hold one item at a time.
         self._levels: dict[int, deque[T]] = {}
@@ -177,16 +179,13 @@ class WorkQueue(Generic[T]):
         """Adds the item when its limiter allows."""
         self.add_after(item, self._limiter.next_delay_s(item), priority=priority)
 
-    def forget(self, item: T) -> None:
-        """Ends the item's history of failures. It does not take the item out of the queue."""
-        self._limiter.forget(item)
-
     def num_requeues(self, item: T) -> int:
         return self._limiter.num_requeues(item)
 
     def try_get(self) -> T | None:
         """The next item if there is one ready; ``done`` must follow."""
-        self._promote_due()
+        if self._heap:
+            self._promote_due()
         return self._pop() if self.ready else None
 
     async def get(self) -> T:

@@ -44,6 +44,9 @@ class Change(Enum):
     ATTACHMENT_DELETED = "VolumeAttachmentDelete"
     NAMESPACE_LABELS = "NamespaceLabelChange"
 
+    # There is one of each, and that of enums is slow.
+    __hash__ = object.__hash__
+
 
 class ClusterEvent(NamedTuple):
     """One change, with the object before (none if it is new) and after (none if it is gone)."""
@@ -122,6 +125,8 @@ def own_events(old: JsonObject, new: JsonObject) -> list[ClusterEvent]:
         changes.append(Change.OWN_LABELS)
     if _is_scaled_down(old, new):
         changes.append(Change.OWN_SCALED_DOWN)
+    if old_spec is new_spec and not changes:
+        return []
     if old_spec.get("schedulingGates") and not new_spec.get("schedulingGates"):
         changes.append(Change.OWN_GATES)
     if len(old_spec.get("tolerations") or ()) != len(new_spec.get("tolerations") or ()):
@@ -141,17 +146,20 @@ def may_request_other(old: JsonObject, new: JsonObject) -> bool:
     spec: Mapping[str, Any] = new.get("spec") or _EMPTY
     if old.get("spec") is not spec and old.get("spec") != spec:
         return True
-    before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
+    return may_status_request_other(spec, old.get("status") or _EMPTY, new.get("status") or _EMPTY)
+
+
+def may_status_request_other(spec: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """The same for two states of the status of a pod, whose spec did not change."""
+    if before is after:
+        return False
     if before.get("resources") != after.get("resources") or before.get("resize") != after.get("resize"):
         return True
-    for field, containers in _STATUSES:
-        was, is_ = before.get(field), after.get(field)
-        if was is not is_ and _deviations(was, spec, containers) != _deviations(is_, spec, containers):
-            return True
-    return False
-
-
-_STATUSES: Final = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
+    was, is_ = before.get("containerStatuses"), after.get("containerStatuses")
+    if was is not is_ and _deviations(was, spec, "containers") != _deviations(is_, spec, "containers"):
+        return True
+    was, is_ = before.get("initContainerStatuses"), after.get("initContainerStatuses")
+    return was is not is_ and _deviations(was, spec, "initContainers") != _deviations(is_, spec, "initContainers")
 
 
 def _deviations(

@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
 from holokube.packing import ClusterState, Diagnosis, PodClass
 from holokube.packing.arrays import BoolArray, IntArray, RowArray
 from holokube.scheduler import messages
-from holokube.scheduler.filtering import Filtering
+from holokube.scheduler.filtering import NO_RIVALS, Filtering
 from holokube.scheduler.hints import ANY_NODE
 from holokube.scheduler.nominations import Nominations
-from holokube.scheduler.pod_facts import nominated_node_of, priority_of, uid_of
+from holokube.scheduler.pod_facts import nominated_node_of, uid_of
 from holokube.scheduler.preemption import preempt
 
 NO_NODES: Final = frozenset({ANY_NODE})
@@ -31,6 +29,7 @@ Score = Callable[[PodClass, JsonObject, RowArray], IntArray]
 """One total per row, the larger the better."""
 _REFUSALS_KEPT: Final = 256
 _CLASSES_KEPT: Final = 256
+_LABELS_KEPT: Final = 1024
 
 
 class Bind(NamedTuple):
@@ -82,22 +81,28 @@ class Cycle:
         self._budgets = budgets
         self._preempts = preempts
         self._feasible: OrderedDict[PodClass, tuple[BoolArray, RowArray]] = OrderedDict()
-        self._refusals: OrderedDict[Hashable, tuple[Hashable, Refuse]] = OrderedDict()
+        self._refusals: OrderedDict[Hashable, tuple[int, Refuse]] = OrderedDict()
+        self._latest: dict[int, tuple[Mapping[str, str] | None, JsonObject, str | None, PodClass]] = {}
+        """By the identity of labels, which are held for that, what the last pod with them was: its class comes last."""
 
     def decide(self, pod: JsonObject, now: datetime) -> Decision:
         """Where a pod goes."""
         state, filtering = self._state, self._filtering
-        rivals = filtering.rivals(pod)
-        cls = filtering.class_of(pod, rivals)
-        if not state.node_names:
+        rivals = filtering.rivals(pod) if self._nominations else NO_RIVALS
+        cls = filtering.class_of(pod, rivals) if rivals else self._class_of(pod)
+        node_names = state.nodes.row_of
+        if not node_names:
             return Refuse(messages.NO_NODES, NO_NODES, cls, nominate="")
-        promised = nominated_node_of(pod) or self._nominations.node_for(uid_of(pod))
-        kind = None if promised else (cls, priority_of(pod), pod["spec"].get("preemptionPolicy"))
-        known = self._refusals.get(kind) if kind is not None else None
-        if known is not None and known[0] == self._stamp():
-            return known[1]
-        if promised:
-            row = state.node_names.get(promised)
+        promised = nominated_node_of(pod) or (self._nominations.node_for(uid_of(pod)) if self._nominations else "")
+        kind = None
+        if not promised:
+            spec = pod["spec"]
+            kind = cls, spec.get("priority") or 0, spec.get("preemptionPolicy")
+            known = self._refusals.get(kind)
+            if known is not None and known[0] == self._stamp():
+                return known[1]
+        else:
+            row = node_names.get(promised)
             if row is not None and filtering.fits(cls, row, rivals.get(row, ())):
                 return Bind(row, promised, cls, 1)
         rows = self._rows(cls, filtering.feasible(cls, rivals))
@@ -108,6 +113,22 @@ class Cycle:
         if kind is not None and not refusal.victims:
             self._remember(kind, refusal)
         return refusal
+
+    def _class_of(self, pod: JsonObject) -> PodClass:
+        """The class of a pod. Those of one owner mostly have the very same labels and the very same spec."""
+        metadata, spec = pod["metadata"], pod["spec"]
+        namespace, labels = metadata.get("namespace"), metadata.get("labels")
+        known = self._latest.get(id(labels))
+        if known is not None and known[0] is labels and known[1] is spec and known[2] == namespace:
+            cls = known[3]
+            if not cls.is_stale:
+                return cls
+        cls = self._state.class_of(pod)
+        if not any(use.ephemeral_of for use in cls.claims):
+            if len(self._latest) >= _LABELS_KEPT:
+                self._latest.clear()
+            self._latest[id(labels)] = labels, spec, namespace, cls
+        return cls
 
     def _rows(self, cls: PodClass, mask: BoolArray) -> RowArray:
         """The rows of a mask. A mask that did not change is the same array, and so are its rows."""
@@ -129,7 +150,7 @@ class Cycle:
         if len(rows) == 1:
             return int(rows[0])
         totals = self._score(cls, pod, rows)
-        best = (totals == np.maximum.reduce(totals)).nonzero()[0]
+        best = (totals == totals[totals.argmax()]).nonzero()[0]
         return int(rows[best[self._rng.randrange(len(best)) if len(best) > 1 else 0]])
 
     def _refuse(
@@ -160,9 +181,10 @@ class Cycle:
         if len(self._refusals) > _REFUSALS_KEPT:
             self._refusals.popitem(last=False)
 
-    def _stamp(self) -> Hashable:
+    def _stamp(self) -> int:
+        """Moves with every change that can matter to a refusal: none of these numbers ever becomes smaller."""
         state = self._state
         return (
-            state.node_journal.end, state.usage_journal.end, state.renewals, state.volumes.version,
-            self._nominations.version,
+            state.node_journal.end + state.usage_journal.end + state.renewals + state.volumes.version
+            + self._nominations.version
         )  # fmt: skip

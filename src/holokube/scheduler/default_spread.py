@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Final
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from holokube.client.cache import Lister
 from holokube.kube.selectors import LabelSelector
@@ -12,8 +12,19 @@ from holokube.packing.nodes import labels_of
 from holokube.scheduler.scores import spread_selector
 
 _KEPT: Final = 4096
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 SelectorOf = Callable[[JsonObject], LabelSelector | None]
+
+
+class _Latest(NamedTuple):
+    """The last pod with certain references to its owners."""
+
+    references: Sequence[JsonObject]
+    """Held, so that no others can come to lie in their place."""
+    labels: Mapping[str, str] | None
+    namespace: str
+    selector: LabelSelector | None
 
 
 class DefaultSpread:
@@ -24,8 +35,8 @@ class DefaultSpread:
         self._services = services
         self._owners = owners
         self._known: dict[Hashable, LabelSelector | None] = {}
-        self._latest: dict[str, tuple[str, Mapping[str, str], LabelSelector | None]] = {}
-        """By the uid of the owner, the last of its pods: the next one mostly has the same labels."""
+        self._latest: dict[int, _Latest] = {}
+        """By the identity of references to owners: those who make pods mostly give all of them the very same."""
 
     def forget(self) -> None:
         """A service or an owner changed."""
@@ -34,20 +45,22 @@ class DefaultSpread:
 
     def selector_of(self, pod: JsonObject) -> LabelSelector | None:
         """What selects a pod; None if nothing does."""
-        metadata = pod["metadata"]
-        if (pod.get("spec") or {}).get("topologySpreadConstraints"):
+        if (pod.get("spec") or _EMPTY).get("topologySpreadConstraints"):
             return None
-        reference = next((r for r in metadata.get("ownerReferences") or () if r.get("controller")), None)
-        namespace, labels = metadata.get("namespace", ""), labels_of(pod)
-        uid = (reference or {}).get("uid") or ""
-        latest = self._latest.get(uid)
-        if latest is not None and latest[0] == namespace and latest[1] == labels:
-            return latest[2]
-        selector = self._selector_of(pod, namespace, labels, reference)
-        if uid:
+        metadata = pod["metadata"]
+        references, namespace = metadata.get("ownerReferences"), metadata.get("namespace", "")
+        latest = self._latest.get(id(references))
+        if (
+            latest is not None and latest.references is references
+            and latest.labels is metadata.get("labels") and latest.namespace == namespace
+        ):  # fmt: skip
+            return latest.selector
+        reference = next((r for r in references or () if r.get("controller")), None)
+        selector = self._selector_of(pod, namespace, labels_of(pod), reference)
+        if references:
             if len(self._latest) >= _KEPT:
                 self._latest.clear()
-            self._latest[uid] = namespace, labels, selector
+            self._latest[id(references)] = _Latest(references, metadata.get("labels"), namespace, selector)
         return selector
 
     def _selector_of(

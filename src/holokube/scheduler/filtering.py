@@ -18,7 +18,7 @@ from holokube.scheduler.nominations import Nominations
 from holokube.scheduler.pod_facts import key_of
 
 _REMEMBERED_CLASSES: Final = 1024
-_NO_RIVALS: Final[Mapping[int, Sequence[JsonObject]]] = {}
+NO_RIVALS: Final[Mapping[int, Sequence[JsonObject]]] = {}
 
 
 class Filtering:
@@ -47,7 +47,7 @@ class Filtering:
     def rivals(self, pod: JsonObject) -> Mapping[int, Sequence[JsonObject]]:
         """By row, the pods that a pod must leave room for."""
         if not self._nominations:
-            return _NO_RIVALS
+            return NO_RIVALS
         rows = self.state.node_names
         return {rows[name]: pods for name, pods in self._nominations.rivals(pod).items() if name in rows}
 
@@ -59,7 +59,7 @@ class Filtering:
 
     def feasible(self, cls: PodClass, rivals: Mapping[int, Sequence[JsonObject]]) -> BoolArray:
         """Where a pod of a class may go with and without its rivals."""
-        mask = self.mask(cls)
+        mask = self.state.feasible(cls) if self._own is None else self._own.mask(cls)
         if not rivals:
             return mask
         contested = {row: pods for row, pods in rivals.items() if mask[row]}

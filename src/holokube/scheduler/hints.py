@@ -10,6 +10,7 @@ all, pods wait for the first one; upstream tries them again and again, every ten
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from holokube.kube.affinity import PodAffinity, PodAffinityTerm
@@ -32,9 +33,10 @@ def may_help(event: ClusterEvent, plugins: Collection[str], cls: PodClass) -> bo
     return any(plugin in rules and rules[plugin](cls, event) for plugin in plugins)
 
 
-def concerns(event: ClusterEvent, plugins: Collection[str]) -> bool:
-    """Whether any pod refused by these filters could be helped."""
-    return not HINTS.get(event.change, _NO_RULES).keys().isdisjoint(plugins)
+@lru_cache(maxsize=4096)
+def concerns(change: Change, plugins: frozenset[str]) -> bool:
+    """Whether any pod refused by these filters could be helped by an event of a kind."""
+    return not HINTS.get(change, _NO_RULES).keys().isdisjoint(plugins)
 
 
 def _always(cls: PodClass, event: ClusterEvent) -> bool:

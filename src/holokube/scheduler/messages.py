@@ -13,6 +13,7 @@ VICTIMS_ARE_LEAVING: Final = "not eligible due to a terminating pod on the nomin
 _NO_CLAIMS: Final = "no new claims to deallocate"
 _NO_CLAIM_STATE: Final = "not found"
 _NOTE_BYTES_MAX: Final = 1024
+_BYTES_PER_CHARACTER_MAX: Final = 4
 
 
 def fit_error(nodes: int, reasons: Mapping[str, int], *, refusal: str = "", after: str = "") -> str:
@@ -47,6 +48,8 @@ def preemption_error(nodes: int, tried: int, reasons: Mapping[str, int]) -> str:
 
 def event_note(message: str) -> str:
     """A message cut to what an Event can carry."""
+    if len(message) <= _NOTE_BYTES_MAX // _BYTES_PER_CHARACTER_MAX:
+        return message
     raw = message.encode()
     if len(raw) <= _NOTE_BYTES_MAX:
         return message

@@ -30,6 +30,8 @@ class Nominations:
 
     def put(self, pod: JsonObject, node_name: str) -> None:
         """Promise a node to a pod, instead of any other; an empty name takes the promise back."""
+        if not (node_name or self._node_of):
+            return
         uid = uid_of(pod)
         if self._node_of.get(uid, "") == node_name and (not node_name or self._on[node_name][uid] is pod):
             return
@@ -42,6 +44,8 @@ class Nominations:
     def take_over(self, old: JsonObject, new: JsonObject) -> None:
         """A pod changed. What the API server says counts, unless it has not heard of the promise yet."""
         said = nominated_node_of(new)
+        if not (said or self._node_of):
+            return
         if not said and not nominated_node_of(old):
             said = self._node_of.get(uid_of(old), "")
         self.put(new, said)

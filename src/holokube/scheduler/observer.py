@@ -18,6 +18,7 @@ from holokube.scheduler.cluster_events import (
     ClusterEvent,
     assigned_pod_events,
     may_request_other,
+    may_status_request_other,
     node_events,
     storage_event,
 )
@@ -25,7 +26,6 @@ from holokube.scheduler.pod_facts import (
     DEFAULT_SCHEDULER,
     FINISHED,
     is_being_deleted,
-    is_finished,
     key_of,
     node_of,
     nominated_node_of,
@@ -69,10 +69,12 @@ class Observer:
 
     # Assumptions
 
-    def is_assumed(self, pod: JsonObject) -> bool:
+    def is_assumed(self, pod: JsonObject, key: str = "") -> bool:
         """Whether a node was chosen for this very pod, and the API server has not confirmed it yet."""
-        assumed = self._assumed.get(key_of(pod))
-        return assumed is not None and uid_of(assumed) == uid_of(pod)
+        if not self._assumed:
+            return False
+        assumed = self._assumed.get(key or key_of(pod))
+        return assumed is not None and (assumed is pod or uid_of(assumed) == uid_of(pod))
 
     def assume(self, pod: JsonObject, row: int, cls: PodClass | None = None) -> None:
         """A node was chosen for a pod, whose class may be known."""
@@ -85,7 +87,7 @@ class Observer:
             return False
         del self._assumed[key_of(pod)]
         self._state.remove_pod(key_of(pod))
-        self._move(ClusterEvent(_POD_DELETED, pod, None))
+        self._move(_POD_DELETED, pod, None)
         return True
 
     def assume_storage(self, will_be: JsonObject, is_: JsonObject) -> None:
@@ -106,12 +108,14 @@ class Observer:
         if new is None:
             assert old is not None, "what is deleted was there"
             self._state.remove_node(old["metadata"]["name"])
-            self._move(ClusterEvent(Change.NODE_DELETED, old, None))
+            self._move(Change.NODE_DELETED, old, None)
             return
         self._state.add_node(new)
-        events = node_events(old, new) if old is not None else [ClusterEvent(Change.NODE_ADDED, None, new)]
-        for event in events:
-            self._move(event)
+        if old is None:
+            self._move(Change.NODE_ADDED, None, new)
+            return
+        for event in node_events(old, new):
+            self._move(*event)
 
     def on_namespace(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
@@ -122,7 +126,7 @@ class Observer:
         self._state.set_namespace(obj["metadata"]["name"], None if new is None else labels_of(new))
         self._on_namespace()
         if new is not None:
-            self._move(ClusterEvent(Change.NAMESPACE_LABELS, old, new))
+            self._move(Change.NAMESPACE_LABELS, old, new)
 
     def on_storage(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
@@ -135,7 +139,7 @@ class Observer:
             self._state.put_storage(new)
         event = storage_event(old, new)
         if event is not None:
-            self._move(event)
+            self._move(*event)
         if obj["kind"] == "PersistentVolumeClaim":
             self._on_claim(obj)
 
@@ -143,15 +147,14 @@ class Observer:
         del type
         if old is not None and new is not None and self._is_no_news(old, new):
             return
-        before, after = self._standing(old), self._standing(new)
+        after = self._standing(new)
         if after == "assigned":
             assert new is not None, "a pod with a node is there"
-            self._assigned(old, new, before)
+            self._assigned(old, new, self._standing(old))
         elif after == "pending":
             assert new is not None, "a pod that waits is there"
-            self._pending(old, new, before)
-        elif before != "none":
-            assert old is not None, "a pod that went was there"
+            self._pending(old, new, self._standing(old))
+        elif old is not None and (before := self._standing(old)) != "none":
             self._gone(old, before)
 
     def _is_no_news(self, old: JsonObject, new: JsonObject) -> bool:
@@ -162,16 +165,21 @@ class Observer:
         before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
         if before.get("phase") in FINISHED or after.get("phase") in FINISHED:
             return False
-        key = key_of(new)
+        was, is_ = old["metadata"], new["metadata"]
+        if bool(was.get("deletionTimestamp")) != bool(is_.get("deletionTimestamp")):
+            return False
+        if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
+            return False
+        key = f"{is_.get('namespace', '')}/{is_['name']}"
         placed = self._state.pod(key)
-        if placed is None or placed.pod is not old or not _means_the_same(old, new):
+        if placed is None or placed.pod is not old or may_status_request_other(spec, before, after):
             return False
         self._assumed.pop(key, None)
         placed.pod = new
         return True
 
     def _standing(self, pod: JsonObject | None) -> _Standing:
-        if pod is None or is_finished(pod):
+        if pod is None or (pod.get("status") or _EMPTY).get("phase") in FINISHED:
             return "none"
         spec = pod.get("spec") or _EMPTY
         if spec.get("nodeName"):
@@ -197,10 +205,10 @@ class Observer:
         if before == "assigned":
             assert old is not None, "a pod with a node was there"
             for event in assigned_pod_events(old, new):
-                self._move(event)
+                self._move(*event)
             return
         self._queue.remove(key)
-        self._move(ClusterEvent(_POD_ADDED, None, new))
+        self._move(_POD_ADDED, None, new)
 
     def _pending(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
         if self.is_assumed(new):
@@ -223,21 +231,25 @@ class Observer:
         self._wake()
         promised = nominated_node_of(old)
         if promised and promised != nominated_node_of(new):
-            self._move(ClusterEvent(_POD_DELETED, old, None), priority_max=priority_of(old))
+            self._move(_POD_DELETED, old, None, priority_max=priority_of(old))
 
     def _gone(self, old: JsonObject, before: _Standing) -> None:
         key = key_of(old)
         if before == "assigned":
             if self._state.pod(key) is not None:
                 self._state.remove_pod(key)
-            self._move(ClusterEvent(_POD_DELETED, old, None))
+            self._move(_POD_DELETED, old, None)
             return
         self._queue.remove(key)
         if not self.forget(old) and nominated_node_of(old):
-            self._move(ClusterEvent(_POD_DELETED, old, None), priority_max=priority_of(old))
+            self._move(_POD_DELETED, old, None, priority_max=priority_of(old))
 
-    def _move(self, event: ClusterEvent, *, priority_max: int | None = None) -> None:
-        if self._queue.move(event, self._now_s(), priority_max=priority_max):
+    def _move(
+        self, change: Change, old: JsonObject | None, new: JsonObject | None, *, priority_max: int | None = None
+    ) -> None:
+        if self._queue.waits_for(change) and self._queue.move(
+            ClusterEvent(change, old, new), self._now_s(), priority_max=priority_max
+        ):
             self._wake()
 
 

@@ -22,7 +22,7 @@ from typing import Final
 
 from holokube.kube.types import JsonObject
 from holokube.packing.podclass import PodClass
-from holokube.scheduler.cluster_events import ClusterEvent, own_events
+from holokube.scheduler.cluster_events import Change, ClusterEvent, own_events
 from holokube.scheduler.hints import concerns, may_help
 from holokube.scheduler.nominations import Nominations
 from holokube.scheduler.pod_facts import is_gated, key_of, nominated_node_of, priority_of, uid_of
@@ -188,15 +188,18 @@ class SchedulingQueue:
         if queued is not None:
             self._leave(queued, _GONE)
             self._held.discard(key)
-            self.nominations.remove(uid_of(queued.pod))
-            self._follow(queued, queued.since_s)
+            if self.nominations:
+                self.nominations.remove(uid_of(queued.pod))
+            if queued.leads is not None:
+                self._follow(queued, queued.since_s)
         return queued
 
     # Tries
 
     def pop(self, now_s: float) -> QueuedPod | None:
         """The pod whose turn it is; None if there is none. It stays known until ``done`` or a refusal."""
-        self._end_backoffs(now_s)
+        if self._backoff or self._errors:
+            self._end_backoffs(now_s)
         queued = self._first_active()
         while queued is None and self._backoff:
             *_, ticket, candidate = heappop(self._backoff)
@@ -221,7 +224,8 @@ class SchedulingQueue:
 
     def assumed(self, queued: QueuedPod, now_s: float) -> None:
         """A popped pod has found a node, and is being bound."""
-        self._follow(queued, now_s)
+        if queued.leads is not None:
+            self._follow(queued, now_s)
 
     def refused(
         self,
@@ -258,7 +262,8 @@ class SchedulingQueue:
                 self._with_news.move_to_end(group)
             if not (is_news and queued.leads_for_words):
                 queued.leads = None
-        self._follow(queued, now_s)
+        if queued.leads is not None:
+            self._follow(queued, now_s)
 
     def failed(self, queued: QueuedPod, now_s: float) -> None:
         """A popped pod could not be bound: it backs off and is tried again."""
@@ -289,10 +294,17 @@ class SchedulingQueue:
 
     # Events
 
+    def waits_for(self, change: Change) -> bool:
+        """Whether any pod waits for an event of a kind."""
+        for plugins in self._refused_by:  # noqa: SIM110 - a generator would cost more than all it asks
+            if concerns(change, plugins):
+                return True
+        return False
+
     def move(self, event: ClusterEvent, now_s: float, *, priority_max: int | None = None) -> int:
         """Wake the pods that an event may help, or only those up to a priority; returns how many."""
         woken = 0
-        for plugins in [plugins for plugins in self._refused_by if concerns(event, plugins)]:
+        for plugins in [plugins for plugins in self._refused_by if concerns(event.change, plugins)]:
             for group in list(self._refused_by[plugins].values()):
                 if (priority_max is None or group.priority <= priority_max) and may_help(event, plugins, group.cls):
                     woken += self._wake_group(group, now_s)

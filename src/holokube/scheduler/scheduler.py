@@ -7,8 +7,8 @@ next pods are decided. Everything that is remembered is built anew when the comp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -134,12 +134,12 @@ class _Binding:
     claims: ClaimPlan
     until_s: float = 0.0
     """Until when volumes are waited for."""
-    selected_at: dict[str, int] = field(default_factory=dict)
+    selected_at: Mapping[str, int] | None = None
     """The versions of the claims into which the node was written."""
 
     def lost_its_selection(self, claim: JsonObject) -> bool:
         """Whether a provisioner took the node out of a claim again, its way to say that it failed."""
-        selected_at = self.selected_at.get(key_of(claim))
+        selected_at = None if self.selected_at is None else self.selected_at.get(key_of(claim))
         if selected_at is None or int(claim["metadata"]["resourceVersion"]) < selected_at:
             return False
         return annotation(claim, SELECTED_NODE) != self.node_name
@@ -200,18 +200,25 @@ class _Session:
             await self._loop()
 
     async def _loop(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
             self._queue.flush(self._clock.monotonic())
-            self._give_up_waiting()
+            if self._waiting:
+                self._give_up_waiting()
             await self._drain()
             if self._wake.is_set():
                 continue
-            try:
-                async with asyncio.timeout_at(self._next_due_s()):
-                    await self._wake.wait()
-            except TimeoutError:
+            due_s = self._next_due_s()
+            if due_s is None:
+                await self._wake.wait()
                 continue
+            is_due = due_s <= self._clock.monotonic()
+            timer = loop.call_soon(self._wake.set) if is_due else loop.call_at(due_s, self._wake.set)
+            try:
+                await self._wake.wait()
+            finally:
+                timer.cancel()
 
     async def _drain(self) -> None:
         """Decide for all pods whose turn it is. What other tasks have seen by now is taken in first."""
@@ -225,8 +232,10 @@ class _Session:
                 await self._workers.room()
 
     def _next_due_s(self) -> float | None:
-        due = [binding.until_s for binding in self._waiting.values()]
         next_s = self._queue.next_due_s(self._clock.monotonic())
+        if not self._waiting:
+            return next_s
+        due = [binding.until_s for binding in self._waiting.values()]
         return min([*due, *([] if next_s is None else [next_s])], default=None)
 
     # Deciding
@@ -238,7 +247,7 @@ class _Session:
             self._recorder.event(pod, WARNING, "FailedScheduling", note, action="Scheduling")
             self._queue.done(queued)
             return
-        if self._observer.is_assumed(pod):
+        if self._observer.is_assumed(pod, queued.key):
             self._queue.done(queued)
             return
         try:
@@ -259,7 +268,8 @@ class _Session:
         claims = plan_claims(self._state, decision.cls, decision.row) if decision.cls.claims else _NO_CLAIMS
         self._observer.assume(pod, decision.row, decision.cls)
         self._queue.assumed(queued, self._clock.monotonic())
-        self._queue.nominations.remove(uid_of(pod))
+        if self._queue.nominations:
+            self._queue.nominations.remove(uid_of(pod))
         binding = _Binding(queued, pod, decision.node_name, claims)
         if claims is _NO_CLAIMS:
             self._workers.submit(queued.key, lambda: self._bind(binding))
@@ -272,17 +282,19 @@ class _Session:
             self._workers.submit(queued.key, lambda: self._bind(binding))
 
     def _refuse(self, queued: QueuedPod, decision: Refuse) -> None:
-        pod, nominate = queued.pod, decision.nominate
+        pod, nominate, promised = queued.pod, decision.nominate, self._queue.nominations
         # A pod with a promise, or with victims, is in a place of its own; the others fare as their like do.
-        is_special = nominate or decision.victims or self._queue.nominations.node_for(uid_of(pod))
+        is_special = nominate or decision.victims or (promised and promised.node_for(uid_of(pod)))
         how = ("uid", uid_of(pod)) if is_special else ("policy", pod["spec"].get("preemptionPolicy"))
         now_s = self._clock.monotonic()
         self._queue.refused(queued, decision.plugins, decision.cls, now_s, how=how, words=decision.message)
         if nominate is not None:
-            self._queue.nominations.put(pod, nominate)
+            promised.put(pod, nominate)
         self._say(queued, pod, UNSCHEDULABLE, decision.message, nominate)
+        if not (nominate and decision.victims):
+            return
         leaving = [victim for victim in decision.victims if not is_being_deleted(victim)]
-        if nominate and leaving:
+        if leaving:
             self._queue.hold(queued.key)
             self._workers.submit(queued.key, lambda: self._preempt(pod, nominate, leaving))
 
@@ -310,7 +322,7 @@ class _Session:
     # Acting
 
     async def _bind(self, binding: _Binding) -> None:
-        if not self._observer.is_assumed(binding.pod):
+        if not self._observer.is_assumed(binding.pod, binding.queued.key):
             # It was deleted, or another scheduler was quicker.
             return
         try:
@@ -361,8 +373,9 @@ class _Session:
             await self._writes.promise(binding.pod, binding.node_name)
             for volume, _ in binding.claims.reserve:
                 await self._writes.reserve(volume)
+            binding.selected_at = selected_at = {}
             for claim, _ in binding.claims.select:
-                binding.selected_at[key_of(claim)] = await self._writes.select(claim)
+                selected_at[key_of(claim)] = await self._writes.select(claim)
         except HolokubeError as error:
             self._fail(binding, f'running PreBind plugin "VolumeBinding": {error.message}',
                        is_gone=isinstance(error, NotFound))  # fmt: skip

@@ -28,6 +28,7 @@ from holokube.scheduler.scores.protocol import Question, Score
 
 _KEPT: Final = 256
 _ROWS_KEPT: Final = 100_000
+_NO_ROWS: Final[list[int]] = []
 _FEW_ROWS: Final = 32
 """Above, computing for all rows at once is cheaper than looking each up."""
 _V = TypeVar("_V")
@@ -51,8 +52,9 @@ class _Kind:
 
     rows: RowArray | None
     """None if all nodes get the same, whichever are feasible."""
-    nodes_at: tuple[int, int]
-    totals: IntArray | int
+    nodes_at: int
+    totals: IntArray
+    """One for each row, or a single one."""
 
 
 class Scoring:
@@ -81,13 +83,14 @@ class Scoring:
             image_locality=profile.image_locality,
         )
         of_pods: tuple[Score, ...] = (PodTopologySpread(), InterPodAffinity())
-        self._of_pods = [(score, score.weight(profile)) for score in of_pods if score.weight(profile)]
+        # As arrays the weights need not be made ones each time.
+        self._of_pods = [(score, np.array(score.weight(profile))) for score in of_pods if score.weight(profile)]
         self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
         self._fill_of: dict[PodClass, _Fill] = {}
         """The same by class."""
         self._kinds: OrderedDict[Hashable, _Kind] = OrderedDict()
-        self._latest: tuple[JsonObject, Images] | None = None
-        """The last spec that was asked about, which the next pod mostly has too, and its images."""
+        self._latest: tuple[JsonObject, PodClass, _Kind] | None = None
+        """The last spec and class that were asked about, which the next pod mostly has too, and what was found."""
         self._plans: dict[Hashable, Any] = {}
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
@@ -101,7 +104,8 @@ class Scoring:
         for score, weight in self._of_pods:
             points = score.points(question)
             if points is not None:
-                totals += points * weight
+                points *= weight
+                totals += points
         return totals
 
     def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
@@ -109,10 +113,14 @@ class Scoring:
         if kept is None:
             kept = self._fill(cls)
         if len(kept.totals) == state.nodes.capacity:
-            few_nodes = state.node_journal.few_since(kept.node_at, _FEW_ROWS)
+            nodes_end, end = state.node_journal.end, state.usage_journal.end
+            are_nodes_same = nodes_end == kept.node_at
+            if are_nodes_same and end == kept.usage_at:
+                return kept.totals
+            few_nodes = _NO_ROWS if are_nodes_same else state.node_journal.few_since(kept.node_at, _FEW_ROWS)
             few = state.usage_journal.few_since(kept.usage_at, _FEW_ROWS)
             if few_nodes is not None and few is not None:
-                kept.node_at, kept.usage_at = state.node_journal.end, state.usage_journal.end
+                kept.node_at, kept.usage_at = nodes_end, end
                 if few_nodes:
                     few = sorted({*few_nodes, *few})
                 if few:
@@ -161,20 +169,24 @@ class Scoring:
             for (_, content), total in zip(unknown, totals.tolist(), strict=True):
                 kept.by_content[content] = total
 
-    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray | int:
-        nodes_at = self._state.node_journal.end, self._state.nodes.images.version
+    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+        state = self._state
+        # Neither number ever becomes smaller, so that their sum moves with each of them.
+        nodes_at = state.node_journal.end + state.nodes.images.version
         spec, latest = pod["spec"], self._latest
-        if latest is None or latest[0] is not spec:
-            latest = self._latest = spec, _images(spec)
-        key = cls, latest[1]
-        kept = _kept(self._kinds, key)
+        if latest is not None and latest[0] is spec and latest[1] is cls:
+            kept: _Kind | None = latest[2]
+        else:
+            kept = _kept(self._kinds, (cls, _images(spec)))
         if kept is None or kept.nodes_at != nodes_at or (kept.rows is not None and kept.rows is not rows):
-            if self._are_all_alike(cls, key[1]):
-                first = total_scores(self._state, cls, pod, rows[:1], self._of_kind)
-                made = _Kind(None, nodes_at, int(first[0]))
+            images = _images(spec)
+            if self._are_all_alike(cls, images):
+                first = total_scores(state, cls, pod, rows[:1], self._of_kind)
+                made = _Kind(None, nodes_at, np.array(first[0]))
             else:
-                made = _Kind(rows, nodes_at, total_scores(self._state, cls, pod, rows, self._of_kind))
-            kept = _keep(self._kinds, key, made)
+                made = _Kind(rows, nodes_at, total_scores(state, cls, pod, rows, self._of_kind))
+            kept = _keep(self._kinds, (cls, images), made)
+        self._latest = spec, cls, kept
         return kept.totals
 
     def _are_all_alike(self, cls: PodClass, images: Images) -> bool:

@@ -11,6 +11,8 @@ Job = Callable[[], Awaitable[None]]
 
 WORKERS: Final = 32
 BACKLOG_MAX: Final = 1024
+_JOBS_PER_WORKER: Final = 8
+"""For so many jobs that come together one worker more is woken at once; the others wake each other if need be."""
 
 
 class Workers:
@@ -19,9 +21,11 @@ class Workers:
     def __init__(self, count: int = WORKERS, *, backlog_max: int = BACKLOG_MAX) -> None:
         self._count = count
         self._backlog_max = backlog_max
-        self._jobs: dict[str, deque[Job]] = {}
+        self._jobs: dict[str, list[Job]] = {}
         self._ready: deque[str] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._coming = 0
+        """How many workers were woken and have not looked around yet."""
         self._backlog = 0
         self._room = asyncio.Event()
         self._room.set()
@@ -40,7 +44,7 @@ class Workers:
         if waiting is not None:
             waiting.append(job)
             return
-        self._jobs[key] = deque((job,))
+        self._jobs[key] = [job]
         self._put(key)
 
     async def room(self) -> None:
@@ -54,12 +58,17 @@ class Workers:
                 group.create_task(self._worker(), name=f"scheduler worker {number}")
 
     def _put(self, key: str) -> None:
-        """One worker gets up for each job, as long as there are any: one that waits for an answer keeps nobody."""
+        """Where answers come at once, one worker does all; should it have to wait after all, another is at hand."""
         self._ready.append(key)
+        if len(self._ready) % _JOBS_PER_WORKER == 2 or len(self._ready) == 1:
+            self._wake_one()
+
+    def _wake_one(self) -> None:
         while self._idle:
             future = self._idle.popleft()
             if not future.done():
                 future.set_result(None)
+                self._coming += 1
                 return
 
     async def _worker(self) -> None:
@@ -69,10 +78,14 @@ class Workers:
                 future: asyncio.Future[None] = loop.create_future()
                 self._idle.append(future)
                 await future
+                self._coming -= 1
             key = self._ready.popleft()
+            if self._ready and not self._coming:
+                # One that waits for an answer keeps nobody.
+                self._wake_one()
             jobs = self._jobs[key]
             try:
-                await jobs.popleft()()
+                await jobs.pop(0)()
             finally:
                 self._backlog -= 1
                 if self._backlog < self._backlog_max:

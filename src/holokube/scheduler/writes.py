@@ -73,14 +73,17 @@ class Writes:
     ) -> JsonObject | None:
         """The status that says why a pod has no node; None if it says so already."""
         status: JsonObject = {}
-        wanted = {"status": "False", "reason": reason, "message": message}
         generation = pod["metadata"].get("generation")
-        if generation:
-            wanted["observedGeneration"] = generation
         present = get_condition(pod, "PodScheduled") or _EMPTY
-        if {name: present.get(name) for name in wanted} != wanted:
-            condition = {"type": "PodScheduled", **wanted}
-            if present.get("status") != "False":
+        was_false = present.get("status") == "False"
+        if not (
+            was_false and present.get("reason") == reason and present.get("message") == message
+            and (not generation or present.get("observedGeneration") == generation)
+        ):  # fmt: skip
+            condition: JsonObject = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+            if generation:
+                condition["observedGeneration"] = generation
+            if not was_false:
                 condition["lastTransitionTime"] = format_time(self._clock.now())
             status["conditions"] = [condition]
         if nominate is not None and nominate != nominated_node_of(pod):

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from itertools import islice
 
-from holokube.store.values import Page, Stored, StoreEvent
+from holokube.store.values import Page, Stored, StoreEvent, Tally
 from holokube.store.watch import WatchIndex
 
 # Up to this many new or gone keys are put in their place one by one. Beyond, one merge of the two
@@ -18,7 +18,7 @@ _KEYS_PLACED_ONE_BY_ONE = 128
 class Bucket:
     """The objects of one kind. Keys come out in byte order, which for str is the code point order."""
 
-    __slots__ = ("_keys", "_unplaced", "changed_at", "events", "items", "name", "watches")
+    __slots__ = ("_keys", "_unplaced", "changed_at", "events", "items", "name", "tallies", "watches")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,6 +27,7 @@ class Bucket:
         self.items: dict[str, Stored] = {}
         self.events: deque[StoreEvent] = deque()
         self.watches = WatchIndex()
+        self.tallies: tuple[Tally, ...] = ()
         # Writers only note which keys came or went; whoever lists next brings the order up to date.
         self._keys: list[str] = []
         self._unplaced: set[str] = set()

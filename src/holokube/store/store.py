@@ -24,7 +24,7 @@ from holokube.store.bucket import Bucket
 from holokube.store.commit import GroupCommit
 from holokube.store.journal import FIRST_REVISION, Journal, Row
 from holokube.store.snapshot import read_snapshot, write_snapshot
-from holokube.store.values import EventType, Page, Stored, StoreEvent, stamp
+from holokube.store.values import EventType, Page, Stored, StoreEvent, Tally, stamp
 from holokube.store.watch import Announcer, Watch
 
 __all__ = ["EventType", "Page", "Store", "StoreEvent", "Stored", "Watch"]
@@ -57,6 +57,7 @@ class Store:
         self._compacted = 0
         self._published = FIRST_REVISION
         self._announcer = Announcer()
+        self._tallies: dict[frozenset[str], Tally] = {}
         self._journal = journal
         self._commit: GroupCommit | None = None
         self._unpublished: deque[tuple[Bucket, StoreEvent]] = deque()
@@ -116,6 +117,17 @@ class Store:
         shelf = self._buckets.get(bucket)
         return 0 if shelf is None else shelf.changed_at
 
+    def tally(self, buckets: frozenset[str]) -> Tally:
+        """Counts whatever happens to some buckets from now on: writes, and that these are shown to watchers or taken
+        back. Meant for buckets that are seldom written to."""
+        found = self._tallies.get(buckets)
+        if found is None:
+            found = self._tallies[buckets] = Tally()
+            for name in buckets:
+                shelf = self._shelf(name)
+                shelf.tallies = (*shelf.tallies, found)
+        return found
+
     def watch(
         self, bucket: str, prefix: str = "", *, since: int, buffer: int = WATCH_BUFFER_EVENTS
     ) -> Watch:
@@ -160,7 +172,10 @@ class Store:
         self, bucket: str, key: str, obj: Mapping[str, Any], *, expected: int | None = None, owned: bool = False
     ) -> Stored:
         """Replaces an object; with ``expected``, only if it still has that revision."""
-        shelf, previous = self._current(bucket, key, expected)
+        shelf = self._buckets.get(bucket)
+        previous = None if shelf is None else shelf.items.get(key)
+        if shelf is None or previous is None or (expected is not None and previous.revision != expected):
+            raise self._unexpected(bucket, key, expected)
         revision = self.revision + 1
         stored = Stored(stamp(obj, revision, owned=owned), revision)
         self._apply(shelf, StoreEvent("MODIFIED", key, stored, previous, revision))
@@ -173,7 +188,10 @@ class Store:
 
         ``final`` is shown to watchers as that last state in place of the stored one.
         """
-        shelf, previous = self._current(bucket, key, expected)
+        shelf = self._buckets.get(bucket)
+        previous = None if shelf is None else shelf.items.get(key)
+        if shelf is None or previous is None or (expected is not None and previous.revision != expected):
+            raise self._unexpected(bucket, key, expected)
         revision = self.revision + 1
         stored = Stored(stamp(previous.obj if final is None else final, revision), revision)
         self._apply(shelf, StoreEvent("DELETED", key, stored, previous, revision))
@@ -269,25 +287,23 @@ class Store:
             shelf = self._buckets[bucket] = Bucket(bucket)
         return shelf
 
-    def _current(self, bucket: str, key: str, expected: int | None) -> tuple[Bucket, Stored]:
-        shelf = self._buckets.get(bucket)
-        stored = None if shelf is None else shelf.items.get(key)
-        if shelf is None or stored is None:
-            raise KeyMissing(f"there is no {bucket} {key!r}", hint="Create it first.")
-        if expected is not None and stored.revision != expected:
-            raise RevisionMismatch(
-                f"{bucket} {key!r} is at revision {stored.revision}, not at {expected}: "
-                "another write came first",
-                hint="Read it again, apply the change to what you read, and retry.",
-            )
-        return shelf, stored
+    def _unexpected(self, bucket: str, key: str, expected: int | None) -> KeyMissing | RevisionMismatch:
+        """Why an object cannot be replaced or removed."""
+        stored = self.get(bucket, key)
+        if stored is None:
+            return KeyMissing(f"there is no {bucket} {key!r}", hint="Create it first.")
+        return RevisionMismatch(
+            f"{bucket} {key!r} is at revision {stored.revision}, not at {expected}: another write came first",
+            hint="Read it again, apply the change to what you read, and retry.",
+        )
 
     def _apply(self, shelf: Bucket, event: StoreEvent) -> None:
         if self._refusal is not None:
             raise StoreReadOnly(self._refusal.message, hint=self._refusal.hint) from self._refusal
-        if self._commit is not None:
+        commit = self._commit
+        if commit is not None:
             # The journal comes first: if it cannot take the event, nothing has happened.
-            self._commit.append(shelf.name, event)
+            commit.append(shelf.name, event)
         self.revision = shelf.changed_at = event.revision
         if event.type == "MODIFIED":
             shelf.items[event.key] = event.stored
@@ -300,7 +316,9 @@ class Store:
         order.append(shelf)
         if len(order) > self._history:
             self._compacted = order.popleft().events.popleft().revision
-        if self._commit is not None:
+        for tally in shelf.tallies:
+            tally.count += 1
+        if commit is not None:
             self._unpublished.append((shelf, event))
             return
         self._published = event.revision
@@ -333,6 +351,8 @@ class Store:
         unpublished = self._unpublished
         while unpublished and unpublished[0][1].revision <= revision:
             shelf, event = unpublished.popleft()
+            for tally in shelf.tallies:
+                tally.count += 1
             if shelf.watches.count:
                 self._announcer.push(shelf.watches, event)
         self._published = revision
@@ -344,6 +364,8 @@ class Store:
         while self._unpublished:
             shelf, event = self._unpublished.pop()
             shelf.undo(event)
+            for tally in shelf.tallies:
+                tally.count += 1
             if self._order:
                 self._order.pop()
         self.revision = self._published

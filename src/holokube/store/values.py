@@ -57,6 +57,15 @@ class StoreEvent(msgspec.Struct, gc=False):
     revision: int
 
 
+class Tally:
+    """How often anything was written to some buckets, so that what was worked out from them can be kept until then."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 @dataclass(slots=True)
 class Page:
     """A consistent part of a listing, as of ``revision``; ``remaining`` keys follow the last item."""

@@ -263,23 +263,24 @@ class Announcer:
         """Puts ``event`` into the buffers of the watches that want it. Call ``run`` after the last one."""
         queue = self._queue
         revision = event.revision
-        cut_off: list[Watch] = []
+        cut_off: list[Watch] | None = None
         for group in watches.wanting(event.key):
             for watch in group:
                 pending = watch.pending
                 if revision <= watch.since:
                     # The reader listed at a revision that was not durable yet and watches from there.
                     continue
-                if len(pending) >= watch.limit:
-                    cut_off.append(watch)
+                waiting = len(pending)
+                if waiting >= watch.limit:
+                    cut_off = [watch] if cut_off is None else [*cut_off, watch]
                     continue
                 pending.append(event)
-                if len(pending) == 1:
+                if not waiting:
                     watch.wake()
                     if not watch.announcing:
                         watch.announcing = True
                         queue.append(watch)
-        for watch in cut_off:
+        for watch in cut_off or ():
             self.end(watch, overflowed=True)
 
     def end(self, watch: Watch, *, overflowed: bool = False) -> None:

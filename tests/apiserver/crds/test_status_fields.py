@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver.crds import status_fields
+from holokube.apiserver.crds.json_schema import Check
 from holokube.apiserver.crds.status_fields import StatusFields
 from holokube.kube.types import JsonObject
 from tests.apiserver.crds.steps import LAB, Answer, ask_patch, define, definition, redefine, widget
@@ -44,7 +45,8 @@ conditions = st.fixed_dictionaries(
     {"type": st.sampled_from(["A", "B"]), "status": st.sampled_from(["True", "False", "Perhaps", None])},
     optional={
         "seen": st.sampled_from([1, 1.0, True, 0, 2**70]), "flag": st.sampled_from([True, None]),
-        "at": st.sampled_from(["2027-01-01T00:00:00Z", "soon"]), "other": st.just("?"),
+        "at": st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-31T00:00:00Z", "2027-02-29T00:00:00Z", "soon", "", 1]),
+        "other": st.just("?"),
     },
 )  # fmt: skip
 PARTS: dict[str, st.SearchStrategy[Any]] = {
@@ -135,6 +137,34 @@ def test_a_definition_that_changes_is_heeded_at_once() -> None:
     in_world(run)
 
 
+def test_conditions_that_differ_in_their_times_keep_them() -> None:
+    async def run(world: World) -> None:
+        schema = {"type": "object", "properties": {"spec": {"type": "object"}, "status": PLAIN}}
+        await define(world, definition(schema, subresources={"status": {}}))
+        await world.create("widgets", widget(), LAB)
+        for at in ("2027-01-01T00:00:00Z", "2027-01-01T00:00:01Z", "2027-01-01T01:00:00+01:00"):
+            one = {"type": "A", "at": at, "status": "True"}
+            body = {"status": {"time": at, "conditions": [one]}}
+            answer = await ask_patch(world, LAB, "widgets", "w", body, subresource="status")
+            assert answer.obj["status"] == {"time": at, "conditions": [one]}
+            assert list(answer.obj["status"]["conditions"][0]) == ["type", "at", "status"]
+        for wrong in ("", "soon", True, None):
+            body = {"status": {"conditions": [{"type": "A", "at": wrong, "status": "True"}]}}
+            answer = await ask_patch(world, LAB, "widgets", "w", body, subresource="status")
+            assert wrong is None or "date-time" in str(answer)
+
+    in_world(run)
+
+
+@pytest.mark.parametrize("bound", [{"maxLength": 20}, {"enum": ["2027-01-01T00:00:00Z"]}, {"pattern": "^2027"}])
+def test_times_of_which_not_all_will_do_are_no_matter_of_course(bound: JsonObject) -> None:
+    time = {"type": "string", "format": "date-time", **bound}
+    assert not Check(time).is_any_time
+    assert Check({"type": "object", "properties": {"a": time, "b": FIELDS["time"]}}).times() == ("b",)
+    assert not Check({"type": "string"}).is_any_time
+
+
 def test_as_many_values_are_kept_as_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_fields, "KEPT", 2)
     assert all(taken(PLAIN, [{"sizes": {}}, *({"time": f"2027-01-01T00:00:0{n}Z"} for n in range(6))]))
+    assert all(taken(PLAIN, [{"sizes": {}}, *({"count": n} for n in (1, 2, 3, 1))]))

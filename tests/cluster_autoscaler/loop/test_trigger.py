@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from holokube.base.clock import VirtualClock
@@ -103,3 +104,30 @@ def test_only_fresh_verdicts_of_the_scheduler_count() -> None:
     done = unschedulable(now_s)
     done["status"]["phase"] = "Failed"
     assert not is_recent_unschedulable(done, now_s)
+
+
+def test_a_pod_that_comes_while_it_waits_ends_that() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        trigger, stop, loop = Trigger(clock, 10.0, Times()), StopSignal(), asyncio.get_running_loop()
+        loop.call_later(3.0, lambda: trigger._on_pod("ADDED", None, unschedulable(clock.time())))
+        loop.call_later(4.0, lambda: trigger._on_pod("DELETED", unschedulable(clock.time()), None))
+        assert await trigger.wait(clock.time(), stop) == "unschedulable pod" and clock.monotonic() == 3.0
+        assert await trigger.wait(clock.time(), stop) == "timer" and clock.monotonic() == 13.0
+        loop.call_later(2.0, stop.set)
+        assert await trigger.wait(clock.time(), stop) == "stopped" and clock.monotonic() == 15.0
+
+    run_virtual(main(), clock=clock)
+
+
+def test_a_pod_that_comes_when_the_time_is_up_starts_the_turn_after_that() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        trigger, stop, loop = Trigger(clock, 10.0, Times()), StopSignal(), asyncio.get_running_loop()
+        loop.call_later(10.0, lambda: trigger._on_pod("ADDED", None, unschedulable(clock.time())))
+        assert await trigger.wait(clock.time(), stop) == "timer" and clock.monotonic() == 10.0
+        assert await trigger.wait(clock.time(), stop) == "unschedulable pod" and clock.monotonic() == 10.0
+
+    run_virtual(main(), clock=clock)

@@ -177,3 +177,32 @@ def test_many_pods_are_known_as_one_by_one(turns: list[list[int]]) -> None:
         assert [facts.pod for facts in known] == [pods[i] for i in asked]
         assert known == [kinds.facts_of(pods[i]) for i in asked]
         kinds.drop_old()
+
+
+SHARED = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+FIELDS = st.fixed_dictionaries({}, optional={
+    "nodeName": st.sampled_from(["n", "m"]), "nodeSelector": st.sampled_from([{}, {"a": "b"}]),
+    "priority": st.sampled_from([0, 1]), "hostname": st.sampled_from(["g", "h"]),
+    "volumes": st.sampled_from([[], [{"name": "t", "projected": {}}], [{"name": "u", "projected": {}}]]),
+})  # fmt: skip
+LABELS = st.fixed_dictionaries({}, optional={"app": st.sampled_from("ab"), "tier": st.sampled_from("xy")})
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(FIELDS, LABELS, st.sampled_from(["default", "other"]), st.booleans()), max_size=8))
+def test_pods_that_share_their_containers_are_alike_if_those_are_that_share_nothing(
+    made: list[tuple[JsonObject, JsonObject, str, bool]]
+) -> None:
+    kinds, apart = PodKinds(), PodKinds()
+    pods = [
+        {
+            "metadata": {"name": f"p{number}", "namespace": namespace, "labels": labels},
+            "spec": {**fields, "containers": SHARED if is_shared else copy.deepcopy(SHARED)},
+        }
+        for number, (fields, labels, namespace, is_shared) in enumerate(made)
+    ]  # fmt: skip
+    found = [kinds.kind_of(pod) for pod in pods]
+    apart_found = [apart.kind_of(copy.deepcopy(pod)) for pod in pods]
+    for one, other in zip(found, apart_found, strict=True):
+        alike = [a is one for a in found]
+        assert alike == [a is other for a in apart_found]

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from holokube.client.resources import NODES, PODS
+from holokube.hollow.kubelet_api.view import KubeletView
 from holokube.hollow.node_life import Fault
 from holokube.kube.errors import ApiError, NotFound, ServiceUnavailable
 from tests.hollow.kubelet_api.worlds import KubeletWorld
@@ -136,3 +137,28 @@ def test_a_path_names_its_node_or_its_pod_does() -> None:
         assert world.api.node_in("/containerLogs/default/p/c") == ("n0", "containerLogs/default/p/c")
         assert world.api.node_in("/containerLogs/default/none/c") == ("", "containerLogs/default/none/c")
         assert world.api.node_in("/pods") == ("", "pods")
+
+
+def test_a_counter_that_counts_when_asked_does_not_fall_for_whoever_has_asked() -> None:
+    with KubeletWorld() as world:
+        view = KubeletView(
+            world.clock, world.fleet.node_informer, world.fleet.pod_informer, name="second", counts_when_asked=True
+        )
+        for name in ("first", "second"):
+            world.make_pod(name, annotations={"kwok.x-k8s.io/usage-cpu": "4"})
+        world.pass_time(30)
+        world.cluster.run(world.client.delete(PODS, "first", "default", grace_s=0))
+        world.pass_time(1)
+        assert view._ended_core_ns == {}, "nobody has asked"
+        before = view.node_core_ns(view.node("n0"))
+        world.cluster.run(world.client.delete(PODS, "second", "default", grace_s=0))
+        world.pass_time(10)
+        after = view.node_core_ns(view.node("n0"))
+        assert after > before
+        assert view._ended_core_ns["n0"] > 100 * 10**9
+        view.close()
+        world.make_pod("third", annotations={"kwok.x-k8s.io/usage-cpu": "4"})
+        world.pass_time(5)
+        world.cluster.run(world.client.delete(PODS, "third", "default", grace_s=0))
+        world.pass_time(5)
+        assert view.node_core_ns(view.node("n0")) < after + 10 * 4 * 10**9

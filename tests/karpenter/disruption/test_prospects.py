@@ -19,6 +19,7 @@ from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.methods import METHODS
 from holokube.karpenter.disruption.multi_node import MultiNodeConsolidation
 from holokube.karpenter.disruption.prospects import Outlook, Prospects, Standing, several
+from holokube.karpenter.disruption.single_node import SingleNodeConsolidation
 from holokube.karpenter.disruption.types import Candidate, Command, DisruptionClass, Notice, Obstruction, Outcome
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need
@@ -272,6 +273,38 @@ def test_what_counting_calls_hopeless_a_simulation_refuses(seed: int, is_spread:
             assert isinstance(consolidate(anew, [candidate]), Obstruction)
     for count in range(outlook.most_together(candidates) + 1, len(candidates) + 1):
         assert isinstance(consolidate(anew, candidates[:count]), Obstruction)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_who_is_looked_at_goes_by_what_was_told_before_and_by_who_is_left_out(seed: int) -> None:
+    rng = Rng(f"told {seed}")
+    cluster, now_s, quiet = cluster_of(rng), 0.0, dict[str, float]()
+    method = SingleNodeConsolidation()
+
+    def memories() -> Memories:
+        made = Memories(0.0)
+        made.prospects = Prospects(lambda: now_s, lambda node: quiet.get(node.name, -math.inf))
+        return made
+
+    kept = memories()
+    for _ in range(6):
+        waiting, queued = waiting_pods(rng, cluster), some_ids(rng, cluster.nodes)
+        looked_at = []
+        for memory in (kept, memories()):
+            view = view_of(cluster, waiting, [], queued, memory)
+            roster, outlook = view.roster(method), view.outlook
+            assert roster is not None
+            assert outlook is not None
+            found = outlook.worth_a_look_of(roster)
+            looked_at.append([(one.name, outlook.stays_as_told(one)) for one in found])
+        assert looked_at[0] == looked_at[1]
+        for name, _ in looked_at[0]:
+            if quiet.get(name, -math.inf) <= now_s and rng.random() < 0.7:
+                # What was told a short while ago is not told again.
+                quiet[name] = now_s + rng.randrange(3)
+        now_s += rng.randrange(2)
+        cluster = later(rng, cluster)
 
 
 class Refusing:

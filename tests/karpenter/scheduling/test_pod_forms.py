@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holokube.karpenter.scheduling.pod_forms import FormBook
+from holokube.karpenter.scheduling.pod_forms import FormBook, rank_of
 from holokube.karpenter.scheduling.problem import NO_STORAGE
 from holokube.karpenter.scheduling.state_node import requests_of
 from holokube.karpenter.scheduling.topology_specs import SpecBook
@@ -126,3 +126,15 @@ def test_a_pod_that_can_go_anywhere_has_the_size_of_its_loosest_form() -> None:
     assert size is forms.form_of(two).size
     assert not size.specs
     assert forms.form_of(picky).size is None
+
+
+AMOUNTS = st.sampled_from((0, 1, 99, 100, 1000, 2**40, 2**63 - 1))
+TEXTS = st.text(st.sampled_from("-0129:TZabz"), max_size=4)
+
+
+@given(st.lists(st.tuples(AMOUNTS, AMOUNTS, TEXTS, TEXTS)))
+def test_ranks_put_pods_in_order_by_cpu_and_memory_downwards_then_by_time_and_uid(
+    pods: list[tuple[int, int, str, str]],
+) -> None:
+    by_parts = sorted(pods, key=lambda pod: (-pod[0], -pod[1], pod[2], pod[3]))
+    assert sorted(pods, key=lambda pod: rank_of(*pod)) == by_parts

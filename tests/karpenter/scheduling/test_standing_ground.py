@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.karpenter.scheduling import standing_ground
+from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.results import Results
@@ -172,3 +173,27 @@ def test_a_resource_that_nobody_wanted_before_counts_from_then_on() -> None:
         problem = replace(builders.problem(pods), state_nodes=[node])
         carried = Solver(replace(problem, standing=standing)).solve()
         assert told(carried) == told(Solver(problem).solve())
+
+
+def test_a_table_that_is_carried_on_leaves_the_one_before_as_it_was() -> None:
+    nodes = [builders.state_node(name) for name in ("a", "b", "c")]
+    standing = StandingGround()
+    ground = standing.ground(builders.problem(builders.pods(1), state_nodes=nodes))
+    assert ground is not None
+    before = ground.nodes
+    known = list(before.nodes), list(before.states), list(before.taints), dict(before.rows), before.room.copy()
+    tainted = [{"key": "t", "effect": "NoSchedule"}]
+    for later in (
+        [nodes[0], builders.state_node("b", taints=tainted, labels={"team": "x"}), nodes[2]],
+        [nodes[0], replace(nodes[1], pods=tuple(builders.pods(2, cpu="1"))), nodes[2]],
+        [nodes[2], builders.state_node("aa"), builders.state_node("d", taints=tainted)],
+    ):
+        table = before.carried_on(
+            [node for node in later if node not in nodes], {"a", "b"} if nodes[0] not in later else (), {}
+        )
+        anew = NodeTable(later, (), {})
+        assert table.rows == anew.rows
+        assert table.taints == anew.taints
+        assert [state.requirements for state in table.states] == [state.requirements for state in anew.states]
+        assert (before.nodes, before.states, before.taints, before.rows) == known[:4]
+        assert (before.room == known[4]).all()

@@ -3,7 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from holokube.base.lazy import lazy
+from holokube.base.rng import Rng
 from holokube.karpenter.scheduling.state_node import StateNode, is_ephemeral, requests_of
 from holokube.kube.resources import parse_resources
 from holokube.kube.taints import Taint
@@ -121,3 +125,47 @@ def test_a_pod_in_the_middle_of_a_resize_counts_with_the_larger_amount() -> None
 def test_only_known_taints_go_away_by_themselves() -> None:
     assert is_ephemeral(Taint("node.cloudprovider.kubernetes.io/uninitialized", "true", "NoSchedule"))
     assert not is_ephemeral(Taint("node.kubernetes.io/unreachable", "", "NoExecute"))
+
+
+LAZY = sorted(name for name, one in vars(StateNode).items() if isinstance(one, lazy))
+
+
+def _some_states(rng: Rng) -> list[StateNode]:
+    """States of one instance whose objects come and go, and are sometimes the very same."""
+    taints = [{"key": key, "effect": "NoSchedule"} for key in ("s", "stays", "karpenter.sh/rebooting")]
+    nodes = [None] + [
+        _node(rng.choice(({}, REGISTERED, READY, READY)), taints[rng.randrange(3) :], allocatable={"cpu": "4"})
+        for _ in range(2)
+    ]
+    claims = [None] + [
+        _claim(
+            conditions=[{"type": kind, "status": "True"} for kind in ("Rebooting", "Drifted") if rng.randrange(2)],
+            allocatable={"cpu": "3"},
+        )
+        for _ in range(2)
+    ]
+    pods = [tuple(pod(f"p{number}") for number in range(count)) for count in (0, 2, 3)]
+    found = []
+    while len(found) < 5:
+        node, claim = rng.choice(nodes), rng.choice(claims)
+        if node is not None or claim is not None:
+            found.append(StateNode(node, claim, rng.choice(pods), is_marked=rng.random() < 0.3))
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_what_is_carried_over_is_what_would_be_worked_out_anew(seed: int) -> None:
+    rng = Rng(f"carried {seed}")
+    before: StateNode | None = None
+    for state in _some_states(rng):
+        if before is not None:
+            for name in LAZY:
+                if rng.random() < 0.7:
+                    getattr(before, name)
+            state.carry_over(before)
+        anew = StateNode(state.node, state.node_claim, state.pods, state.is_marked)
+        for name in LAZY:
+            if name != "facts":
+                assert getattr(state, name) == getattr(anew, name), name
+        before = state

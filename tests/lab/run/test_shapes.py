@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from holokube.kube.types import JsonObject
 from holokube.lab.run.shapes import Shapes
 from tests import builders
@@ -59,3 +62,15 @@ def test_pods_with_volumes_of_their_own_share_a_shape_only_with_their_siblings()
     shapes = Shapes()
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     assert shapes.shape_of(job_pod("a", volumes=[claim])) != shapes.shape_of(job_pod("b", volumes=[claim]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 3)), max_size=20))
+def test_one_job_after_the_other_gets_the_shape_that_its_form_has(jobs: list[tuple[int, int, int]]) -> None:
+    specs: list[dict[str, Any]] = [{}, {"nodeSelector": {"a": "b"}}, {"affinity": anti_affinity()}, {"priority": 5}]
+    shapes, by_form = Shapes(), dict[Any, int]()
+    for number, (spec, labels, cpu) in enumerate(jobs):
+        pod = job_pod(f"job-{number}", cpu=str(1 + cpu // 2), **specs[spec])
+        pod["metadata"]["labels"] |= [{}, {"kind": "nightly"}, {"more": "x"}][labels]
+        pod["metadata"]["namespace"] = "other" if cpu % 2 else "default"
+        form = number if spec == 2 else (spec, labels, cpu)
+        assert shapes.shape_of(pod) == by_form.setdefault(form, len(by_form))

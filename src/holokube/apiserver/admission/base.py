@@ -84,6 +84,13 @@ class Plugin:
     """The buckets of all objects besides the new one that have a part in what it does at a creation: as long as these
     stay as they are, it does the same to the same object, whoever creates it. None if that cannot be said."""
 
+    goes_by_spec: ClassVar[bool] = False
+    """Of a pod that is created it looks at nothing but the spec, and annotations of Kubernetes' own domain."""
+
+    heeds: ClassVar[frozenset[str] | None] = None
+    """The buckets of all objects that ``has_no_say`` looks at; as long as these stay as they are, it says the same to
+    the same question. None if something else has a part in it."""
+
     def mutate(self, attributes: Attributes) -> None:
         """Change the object, or refuse it, before it is validated."""
 

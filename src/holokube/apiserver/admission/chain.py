@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holokube.apiserver.admission.base import Attributes, Operation, Plugin
 from holokube.apiserver.admission.certificate_subject_restriction import CertificateSubjectRestriction
@@ -24,15 +24,16 @@ from holokube.apiserver.admission.storage_protection import StorageObjectInUsePr
 from holokube.apiserver.admission.taint_nodes_by_condition import TaintNodesByCondition
 from holokube.apiserver.admission.webhooks.dispatch import Rounds, Webhooks
 from holokube.apiserver.admission.webhooks.services import ServiceResolver
-from holokube.apiserver.kinds.base import Lookup
 from holokube.apiserver.resources import Served
 from holokube.base.clock import Clock
+from holokube.store.values import Tally
 
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
+_UNSEEN_KEPT: Final = 4096
+
 Step = Callable[[Attributes], None]
-HasNoSay = Callable[[Lookup, Operation, str], bool]
 
 
 class Route(NamedTuple):
@@ -47,8 +48,6 @@ class Route(NamedTuple):
     changes_inside: bool
     """Whether it may change even the fields of the spec in place."""
     plugins: tuple[Plugin, ...]
-    has_no_say: tuple[HasNoSay, ...] | None
-    """What to ask whether all plugins would let such a write pass without a look at it; None if some would not."""
 
 
 class AdmissionChain:
@@ -73,6 +72,9 @@ class AdmissionChain:
         self._plugins: tuple[Plugin, ...] = self._built_in() if plugins is None else tuple(plugins)
         self._routes: dict[tuple[str, str, Operation, str], Route] = {}
         self._webhooks = Webhooks(lookup)
+        self._unseen: dict[tuple[object, ...], tuple[Tally, int]] = {}
+        """Which writes nobody has a say about, by namespace, and how much had happened when that was found out to all
+        that decides on it."""
         self.generation = 0
         """Moves whenever the chain itself becomes another, and might do something else to the same object."""
 
@@ -111,6 +113,7 @@ class AdmissionChain:
         """Have one more plugin called from now on, after all others and before webhooks."""
         self._plugins = (*self._plugins, plugin)
         self._routes.clear()
+        self._unseen.clear()
         self.generation += 1
 
     def _built_in(self) -> tuple[Plugin, ...]:
@@ -176,15 +179,30 @@ class AdmissionChain:
                 step(attributes)
         return True
 
-    def has_no_say(self, served: Served, operation: Operation, subresource: str, namespace: str) -> bool:
-        """Whether nobody would change or refuse such a write, whatever the object is; it need not be shown then."""
-        asked = self._route_of(served, operation, subresource).has_no_say
-        if asked is None or self._webhooks.there_are:
+    def has_no_say(
+        self, served: Served, operation: Operation, subresource: str, namespace: str,
+        besides: type[Plugin] | None = None,
+    ) -> bool:  # fmt: skip
+        """Whether nobody, ``besides`` one plugin, would change or refuse such a write, whatever the object is; it need
+        not be shown then."""
+        key = (served.group, served.plural, operation, subresource, namespace, besides)
+        known = self._unseen.get(key)
+        if known is not None and known[0].count == known[1]:
+            return True
+        if self._webhooks.there_are:
             return False
-        lookup = self._lookup
-        for ask in asked:  # noqa: SIM110 - a generator would cost more than the questions
-            if not ask(lookup, operation, namespace):
+        heeded: frozenset[str] | None = self._webhooks.buckets
+        for plugin in self._route_of(served, operation, subresource).plugins:
+            if type(plugin) is besides:
+                continue
+            if not plugin.has_no_say(self._lookup, operation, namespace):
                 return False
+            heeded = None if heeded is None or plugin.heeds is None else heeded | plugin.heeds
+        if heeded is not None:
+            if len(self._unseen) >= _UNSEEN_KEPT:
+                self._unseen.clear()
+            tally = self._lookup.store.tally(heeded)
+            self._unseen[key] = tally, tally.count
         return True
 
     def admits_at_once(self, attributes: Attributes) -> bool:
@@ -211,6 +229,10 @@ class AdmissionChain:
                 return None
             found |= looked_at
         return found
+
+    def goes_by_spec(self, attributes: Attributes) -> bool:
+        """Whether everybody does the same to all pods with the same spec that are created."""
+        return all(plugin.goes_by_spec for plugin in self._route(attributes).plugins)
 
     async def mutate(self, attributes: Attributes) -> None:
         """Let everybody change the object, once more if a webhook changed it behind the others' backs."""
@@ -250,7 +272,6 @@ class AdmissionChain:
         if route is None:
             concerned = [p for p in self._plugins if p.wants(key[:2], operation, subresource)]
             validating = [p for p in concerned if type(p).validate is not Plugin.validate]
-            knowing = all(type(p).has_no_say is not Plugin.has_no_say for p in concerned)
             route = self._routes[key] = Route(
                 tuple(p.mutate for p in concerned if type(p).mutate is not Plugin.mutate),
                 tuple(p.validate for p in validating if not p.runs_last),
@@ -263,7 +284,6 @@ class AdmissionChain:
                     for p in concerned
                 ),
                 tuple(concerned),
-                tuple(p.has_no_say for p in concerned) if knowing else None,
             )
         return route
 

@@ -17,6 +17,7 @@ class DefaultTolerationSeconds(Plugin):
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
     looks_at = frozenset()
+    goes_by_spec = True
 
     def mutate(self, attributes: Attributes) -> None:
         if attributes.obj is None:

@@ -29,6 +29,7 @@ class LimitRanger(Plugin):
     only_sets_on_update = True
     subresources = frozenset({"", "resize"})
     looks_at = frozenset({_BUCKET})
+    goes_by_spec = True
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -27,6 +27,8 @@ class NamespaceLifecycle(Plugin):
     subresources = None
     only_refuses = True
     looks_at = frozenset({"namespaces"})
+    heeds = looks_at
+    goes_by_spec = True
 
     def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
         return (operation != "DELETE" or resource == NAMESPACES) and super().wants(resource, operation, subresource)

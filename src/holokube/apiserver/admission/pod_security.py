@@ -65,6 +65,7 @@ class PodSecurity(Plugin):
     operations = CREATE_OR_UPDATE
     subresources = None
     looks_at = frozenset({"namespaces"})
+    goes_by_spec = True
 
     def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
         if subresource and (resource != PODS or subresource in _UNCHECKED_DOORS):

@@ -14,6 +14,7 @@ class PodTopologyLabels(Plugin):
     resources = frozenset({PODS})
     subresources = frozenset({"", "binding"})
     looks_at = frozenset()
+    goes_by_spec = True
 
     def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
         spec = (attributes.obj or {}).get("spec") or {}
@@ -32,8 +33,13 @@ class PodTopologyLabels(Plugin):
             return
         node = attributes.lookup.find("", "nodes", "", node_name)
         labels = (node["metadata"].get("labels") or {}) if node is not None else {}
-        copied = {key: labels[key] for key in LABELS if key in labels}
+        copied = topology_of(labels)
         if copied:
             meta: JsonObject = obj.setdefault("metadata", {})
             # The node's word counts, whatever the pod or the binding says.
             meta["labels"] = {**(meta.get("labels") or {}), **copied}
+
+
+def topology_of(labels: JsonObject) -> JsonObject:
+    """The labels of a node that its pods get."""
+    return {key: labels[key] for key in LABELS if key in labels}

@@ -25,6 +25,7 @@ class Priority(Plugin):
     operations = CREATE_OR_UPDATE
     only_sets_on_update = True
     looks_at = frozenset({BUCKET})
+    goes_by_spec = True
 
     def __init__(self, store: Store) -> None:
         self._default = BucketCache(store, BUCKET, _default_class)

@@ -50,6 +50,8 @@ class ResourceQuota(Plugin):
     subresources = None
     runs_last = True
     looks_at = frozenset({_BUCKET})
+    heeds = looks_at
+    goes_by_spec = True
 
     def __init__(self, clock: Clock, registry: Registry) -> None:
         self._clock = clock

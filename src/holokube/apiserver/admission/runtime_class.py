@@ -14,6 +14,7 @@ _OTHER_OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's def
 class RuntimeClass(Plugin):
     resources = frozenset({PODS})
     looks_at = frozenset({"runtimeclasses.node.k8s.io"})
+    goes_by_spec = True
 
     def mutate(self, attributes: Attributes) -> None:
         spec = (attributes.obj or {}).get("spec")

@@ -46,6 +46,7 @@ class ServiceAccount(Plugin):
     only_sets_on_update = True
     subresources = frozenset({"", "ephemeralcontainers"})
     looks_at = frozenset({"serviceaccounts"})
+    goes_by_spec = True
 
     def __init__(self, rng: Rng, *, strict: bool = False, assumes_default: bool = False) -> None:
         self._rng = rng

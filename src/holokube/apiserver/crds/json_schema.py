@@ -140,6 +140,18 @@ class Check:
         bounds = (self._max_items, self._min_items)
         return bounds == (None, None) and not (self._unique or self._combined or self._enum)
 
+    @property
+    def is_any_time(self) -> bool:
+        """Whether all times are valid, and nothing but times."""
+        is_bound = (self._max_length, self._min_length) != (None, None) or bool(self._pattern or self._enum)
+        return self._types == ("string",) and self._format == "date-time" and not (is_bound or self._combined)
+
+    def times(self) -> tuple[str, ...]:
+        """The properties of an object, or of each element of a list, that can be any time."""
+        if self._items is not None:
+            return self._items.times()
+        return tuple(name for name, check in self._properties.items() if check.is_any_time)
+
     def problems(self, value: Any, old: Any = UNCORRELATED) -> list[Problem]:
         """All broken rules of a whole value; ``old`` is the one that an update replaces."""
         problems = Problems()

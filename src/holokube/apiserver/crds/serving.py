@@ -83,25 +83,25 @@ class CustomResources:
         """Decode a custom object: prune, default. Returns a private object and warnings.
 
         ``known`` is the stored object that was patched. What the value shares with it has been read before: the record
-        of who owns what, which is never changed, and the spec, if it is ``settled``, are taken over as they are.
+        of who owns what, which is never changed, and, if it is ``settled``, the spec and a status that has a door of
+        its own, are taken over as they are.
         """
         _check_type_meta(served, value)
         rules = self.kind_for(served).rules
-        spec = value.get("spec")
-        shared = spec if settled and known is not None and spec is known.get("spec") else None
+        held = _held(served, value, known) if settled and known is not None else ()
         entries = _same_entries(value, known)
         try:
-            obj: JsonObject = private(_without(value, spec=shared is not None, entries=entries is not None))
+            obj: JsonObject = private(_without(value, held, entries=entries is not None))
             unknown = shape(obj, rules.node, self._registry.catalog.schema(OBJECT_META))
         except (DecodeError, EmbeddedProblem) as problem:
             raise cannot_handle(served, str(problem)) from None
         if entries is not None:
             obj["metadata"]["managedFields"] = entries
-        if shared is not None:
-            obj = {key: shared if key == "spec" else obj[key] for key in value if key == "spec" or key in obj}
+        if held:
+            obj = {key: value[key] if key in held else obj[key] for key in value if key in held or key in obj}
         obj["apiVersion"], obj["kind"] = served.api_version, served.kind
         warnings = _field_warnings(served, unknown, duplicates, options)
-        apply_defaults(obj, rules.node)
+        apply_defaults(obj, rules.node, held)
         return conversion.to_storage(served, obj), warnings
 
     def read_status(self, served: Served, before: JsonObject, value: Any) -> JsonObject | None:
@@ -264,9 +264,15 @@ def _same_entries(value: JsonObject, known: JsonObject | None) -> Any:
     return entries if entries is not None and entries is known["metadata"].get("managedFields") else None
 
 
-def _without(value: JsonObject, *, spec: bool, entries: bool) -> JsonObject:
-    if spec:
-        value = {key: part for key, part in value.items() if key != "spec"}
+def _held(served: Served, value: JsonObject, known: JsonObject) -> tuple[str, ...]:
+    """The fields that are the very ones that are stored."""
+    names = ("spec", "status") if "status" in served.info.subresources else ("spec",)
+    return tuple(name for name in names if type(value.get(name)) is dict and value[name] is known.get(name))
+
+
+def _without(value: JsonObject, held: tuple[str, ...], *, entries: bool) -> JsonObject:
+    if held:
+        value = {key: part for key, part in value.items() if key not in held}
     if entries:
         meta = {key: part for key, part in value["metadata"].items() if key != "managedFields"}
         value = {**value, "metadata": meta}

@@ -6,6 +6,7 @@ the object in place, except ``private``, which makes the copy that the others ma
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from holokube.apiserver.crds.structural import ABSENT, META_FIELDS, Structural
@@ -20,12 +21,13 @@ _TWO_TO_63 = 2**63
 
 def private(value: Any, depth: int = 0) -> Any:
     """A deep copy with numbers as Go reads and writes them: 3.0 becomes 3, what is beyond int64 a float."""
+    # Most of what there is are texts, and what holds them.
     if isinstance(value, dict):
         if depth > _MAX_DEPTH:
             raise DecodeError("json: exceeded max depth")
-        return {key: private(part, depth + 1) for key, part in value.items()}
+        return {key: part if type(part) is str else private(part, depth + 1) for key, part in value.items()}
     if isinstance(value, list):
-        return [private(part, depth + 1) for part in value]
+        return [part if type(part) is str else private(part, depth + 1) for part in value]
     if type(value) is float and value.is_integer() and abs(value) < _TWO_TO_63:
         return int(value)
     if type(value) is int and not -_TWO_TO_63 <= value < _TWO_TO_63:
@@ -105,8 +107,9 @@ def drop_nulls(value: Any, node: Structural | None) -> None:
                 drop_nulls(part, node.items)
 
 
-def apply_defaults(value: Any, node: Structural | None) -> None:
-    """Fill in defaults, also in place of nulls that the schema does not allow. A second call changes nothing."""
+def apply_defaults(value: Any, node: Structural | None, held: Container[str] = ()) -> None:
+    """Fill in defaults, also in place of nulls that the schema does not allow. A second call changes nothing; nothing
+    is looked for in the fields that are ``held``."""
     if node is None or not node.has_defaults:
         return
     if isinstance(value, dict):
@@ -116,6 +119,8 @@ def apply_defaults(value: Any, node: Structural | None) -> None:
             if key not in value or (value[key] is None and not part.nullable):
                 value[key] = fresh(part.default)
         for key, part in value.items():
+            if key in held:
+                continue
             known = node.properties.get(key)
             if known is not None:
                 apply_defaults(part, known)

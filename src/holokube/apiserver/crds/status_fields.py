@@ -1,8 +1,9 @@
 """Patches of the status of custom resources that replace plain fields and elements of lists, by the short way.
 
 A controller says the same of one object after the other: a time, a condition. What becomes of such a value, and whether
-it is valid, depends on the value alone where no rule looks at more than one field; it is found out once. Other fields,
-and values with something wrong about them, are left to the long way.
+it is valid, depends on the value alone where no rule looks at more than one field; it is found out once. Values that
+differ in nothing but their times fare alike. Other fields, and values with something wrong about them, are left to the
+long way.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from holokube.apiserver.crds.shaping import apply_defaults, private, prune
 from holokube.apiserver.crds.structural import ABSENT, Structural
 from holokube.apiserver.decode import DecodeError
 from holokube.apiserver.field_errors import FieldErrors
+from holokube.apiserver.plain_decode import is_canonical_time
 from holokube.apiserver.repeats import STRICTLY
 from holokube.kube.types import JsonObject
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 KEPT: Final = 4096
 _NULL: Final = b"null"
+_NO_TIMES: Final[JsonObject] = {}
 
 
 class StatusFields:
@@ -66,23 +69,40 @@ class StatusFields:
 class _Values:
     """What is known of values of one field."""
 
-    __slots__ = ("_check", "_key", "_known", "_node")
+    __slots__ = ("_check", "_is_time", "_key", "_known", "_node", "_times")
 
     def __init__(self, node: Structural, check: Check) -> None:
         self._node = node
         self._check = check
         self._key = node.list_keys[0] if node.list_keys else ""
-        self._known: dict[bytes, Any] = {}
+        self._is_time = check.is_any_time
+        self._times = check.times() if self._key else ()
+        # By text, and by which fields stand in it with some time or other.
+        self._known: dict[tuple[bytes | str, ...], Any] = {}
 
     def read(self, value: Any) -> Any:
         """A value as it is stored; ABSENT if there is something to say about it."""
+        if self._is_time and type(value) is str and is_canonical_time(value):
+            return value
+        timed = self._times_in(value) if self._times else _NO_TIMES
         try:
-            text = orjson.dumps(value, option=STRICTLY)
+            text = orjson.dumps({**value, **dict.fromkeys(timed, "")} if timed else value, option=STRICTLY)
         except TypeError:
             return ABSENT
-        found = self._known.get(text)
+        found = self._known.get((text, *timed))
         if found is None:
-            found = self._learn(text, value)
+            return self._learn((text, *timed), ABSENT if _NULL in text else self._checked(value))
+        return found if found is ABSENT or not timed else {**found, **timed}
+
+    def _times_in(self, value: Any) -> JsonObject:
+        """The fields of an element of a list that any other time would do for."""
+        if type(value) is not dict:
+            return _NO_TIMES
+        found = {}
+        for name in self._times:
+            time = value.get(name)
+            if type(time) is str and is_canonical_time(time):
+                found[name] = time
         return found
 
     def read_items(self, items: list[Any], before: Any) -> Any:
@@ -99,11 +119,11 @@ class _Values:
         key = self._key
         return made if len({item.get(key) for item in made}) == len(made) else ABSENT
 
-    def _learn(self, text: bytes, value: Any) -> Any:
+    def _learn(self, text: tuple[bytes | str, ...], made: Any) -> Any:
         if len(self._known) >= KEPT:
             self._known.clear()
-        found = self._known[text] = ABSENT if _NULL in text else self._checked(value)
-        return found
+        self._known[text] = made
+        return made
 
     def _checked(self, value: Any) -> Any:
         if self._key and not (type(value) is dict and type(value.get(self._key)) is str):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.base.rng import Rng
 from holokube.kube import names
+from holokube.kube.schema import Schema
 from holokube.kube.types import JsonObject
+
+if TYPE_CHECKING:
+    from holokube.apiserver.status_reading import StatusReader
 
 
 class Lookup(Protocol):
@@ -61,6 +65,10 @@ class Kind:
     """Objects of this kind often differ in nothing but their names, so that it pays to remember what became of one."""
     status_stands_alone: ClassVar[bool] = False
     """``default_beside_spec`` can be used where only the status of an object is written."""
+    template_stands_alone: ClassVar[bool] = False
+    """There is a pod template in ``spec.template`` on which no default of the rest depends."""
+    settles_on_update: ClassVar[bool] = False
+    """An object that was updated, all of it, is as settled as one that was created; see ``Stored.settled``."""
     repeats_status: ClassVar[bool] = False
     """The same changes of status are made to many objects, and are valid or not by what the old status and the new one
     say, whatever the spec; see ``status_repeats`` for what that leaves out."""
@@ -84,6 +92,11 @@ class Kind:
         """As ``default``, for an object whose spec is stored, and must neither change nor be changed."""
         raise NotImplementedError(f"{type(self).__name__}: the status does not stand alone")
 
+    def status_reader(self, obj: JsonObject, schema: Schema) -> StatusReader | None:
+        """Who reads a status that is to be put into a stored object, where nothing but the status gets defaults, and
+        no others than what Go writes; None elsewhere."""
+        return None
+
     def prepare_create(self, new: JsonObject, context: WriteContext) -> None:
         """Set what the server owns (status, allocated addresses)."""
 
@@ -95,6 +108,11 @@ class Kind:
 
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
         """Rules for a new object."""
+
+    def is_valid_again(self, new: JsonObject) -> bool:
+        """Whether a new object is known to be valid, because it differs from one that ``validate`` found so in few
+        places, and nothing is wrong there; nothing is to be warned of then but its name. False says nothing."""
+        return False
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         """Rules for a change. Kinds whose spec rules hold for both call their own ``validate``."""
@@ -132,6 +150,11 @@ class Kind:
         """Of an object that admission let in: everything besides its name that decides what ``prepare_create``
         makes of it and whether it is valid; None if that cannot be said."""
         return None
+
+    def goes_by_spec(self, spec: JsonObject, annotations: Mapping[str, str]) -> bool:
+        """Whether nothing of the metadata of a new object with this spec, and no annotation of the same keys as these,
+        has a part in what is made of it and whether it is valid, apart from the rules for all metadata."""
+        return False
 
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         """Values of ``field_labels`` for one object, metadata.name and metadata.namespace left out."""

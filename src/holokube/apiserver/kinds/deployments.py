@@ -9,6 +9,7 @@ from holokube.apiserver.kinds.workload_base import WorkloadKind
 from holokube.apiserver.kinds.workload_rules import (
     int_or_percent,
     not_negative,
+    selects_as_before,
     unchanged,
     validate_at_most_100_percent,
     validate_collisions,
@@ -31,6 +32,8 @@ class Deployment(WorkloadKind):
 
     go_type = "apps.v1.Deployment"
     status_stands_alone = True
+    template_stands_alone = True
+    settles_on_update = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]
@@ -59,15 +62,13 @@ class Deployment(WorkloadKind):
             errors.invalid("spec.selector", spec.get("selector"), "invalid label selector")
         else:
             validate_selected_template(spec["template"], selector, "spec.template", "ReplicaSet", errors)
-        _validate_strategy(spec["strategy"], errors)
-        not_negative(
-            spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), "spec", errors
-        )
-        deadline_s = spec.get("progressDeadlineSeconds")
-        if deadline_s is not None and deadline_s <= spec.get("minReadySeconds", 0):
-            errors.invalid("spec.progressDeadlineSeconds", deadline_s, "must be greater than minReadySeconds")
+        _validate_rollout(spec, errors)
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
+        if selects_as_before(new, old):
+            not_negative(new["spec"], ("replicas",), "spec", errors)
+            _validate_rollout(new["spec"], errors)
+            return
         self.validate(new, errors)
         unchanged(new["spec"], old["spec"], "selector", "spec", errors)
 
@@ -86,6 +87,14 @@ class Deployment(WorkloadKind):
             new["spec"] != old["spec"]
             or (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
         )
+
+
+def _validate_rollout(spec: JsonObject, errors: FieldErrors) -> None:
+    _validate_strategy(spec["strategy"], errors)
+    not_negative(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), "spec", errors)
+    deadline_s = spec.get("progressDeadlineSeconds")
+    if deadline_s is not None and deadline_s <= spec.get("minReadySeconds", 0):
+        errors.invalid("spec.progressDeadlineSeconds", deadline_s, "must be greater than minReadySeconds")
 
 
 def _validate_strategy(strategy: JsonObject, errors: FieldErrors) -> None:

@@ -70,6 +70,11 @@ class GoShape:
                         inner.apply(part)
         for key in dropped:
             del obj[key]
+        if self._missing_values or self._missing_structs:
+            self.add_missing(obj)
+
+    def add_missing(self, obj: JsonObject) -> None:
+        """Add what is always written; the part of ``apply`` that concerns fields that are not there."""
         for key, zero in self._missing_values:
             if key not in obj:
                 obj[key] = zero
@@ -79,6 +84,9 @@ class GoShape:
                 obj[key] = created
                 shape.apply(created)
 
+    def leaves_out_zero(self, field: str) -> bool:
+        """Whether a field vanishes when it is zero."""
+        return self._actions.get(field) == (_DROP, None)
 
     def beside(self, field: str) -> GoShape:
         """The same shape, which leaves one field as it is, or absent."""

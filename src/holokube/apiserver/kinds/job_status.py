@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from holokube.apiserver.field_errors import FieldErrors
@@ -13,15 +14,20 @@ from holokube.kube.types import JsonObject
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _TERMINAL = ("Failed", "Complete", "FailureTarget")
 _FINISHED = frozenset({"Complete", "Failed"})
+_NONE: Set[str] = frozenset()
 
 
 def has_condition(status: JsonObject, kind: str, value: str = "True") -> bool:
     return any(c.get("type") == kind and c.get("status") == value for c in status.get("conditions") or ())
 
 
-def _true_conditions(status: JsonObject) -> set[str]:
+def _true_conditions(status: JsonObject) -> Set[str]:
     """The types of the conditions that hold."""
-    return {c.get("type", "") for c in status.get("conditions") or () if c.get("status") == "True"}
+    conditions = status.get("conditions")
+    # Until a job ends there are none.
+    if not conditions:
+        return _NONE
+    return {c.get("type", "") for c in conditions if c.get("status") == "True"}
 
 
 def validate_job_status(new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
@@ -66,7 +72,7 @@ def _validate_uncounted(status: JsonObject, errors: FieldErrors) -> None:
 
 
 def _validate_conditions(
-    true: set[str], was_true: set[str], spec: JsonObject, errors: FieldErrors, *, indexes_moved: bool
+    true: Set[str], was_true: Set[str], spec: JsonObject, errors: FieldErrors, *, indexes_moved: bool
 ) -> None:
     moved = true ^ was_true
     path = "status.conditions"
@@ -100,7 +106,7 @@ def _validate_conditions(
 
 
 def _validate_times(
-    after: JsonObject, before: JsonObject, spec: JsonObject, true: set[str], was_true: set[str], errors: FieldErrors
+    after: JsonObject, before: JsonObject, spec: JsonObject, true: Set[str], was_true: Set[str], errors: FieldErrors
 ) -> None:
     complete = "Complete" in true
     started, ended = after.get("startTime"), after.get("completionTime")

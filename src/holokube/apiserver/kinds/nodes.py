@@ -33,6 +33,7 @@ class Node(GoKind):
     go_type = "core.v1.Node"
     keeps_status_on_create = True
     status_stands_alone = True
+    settles_on_update = True
     field_labels = frozenset({"metadata.name", "spec.unschedulable"})
 
     def set_defaults(self, obj: JsonObject) -> None:
@@ -90,6 +91,10 @@ class Node(GoKind):
             _check_taints(new["spec"].get("taints"), errors)
         self._validate_change(new, old, errors)
 
+    def stays_valid(self, new: JsonObject, old: JsonObject) -> bool:
+        # Nothing but the general rules is about the metadata, and the status is the stored one.
+        return True
+
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         _check_status(new["status"], errors)
         self._validate_change(new, old, errors)
@@ -118,8 +123,8 @@ class Node(GoKind):
 
     def warnings(self, new: JsonObject, old: JsonObject | None) -> list[str]:
         spec = new["spec"]
-        if old is not None and spec is old["spec"]:
-            # Only the status was written.
+        if old is not None and new["status"] is not old["status"]:
+            # Only the status was written; whoever writes the rest is given the stored one.
             return []
         found = []
         if "configSource" in spec:

@@ -140,6 +140,11 @@ class Pod(GoKind):
             annotations = {key: value for key, value in annotations.items() if _MEANINGFUL in key}
         return orjson.dumps((spec, annotations or None, meta.get("labels") if selects else None))
 
+    def goes_by_spec(self, spec: JsonObject, annotations: Mapping[str, str]) -> bool:
+        if "affinity" in spec or "topologySpreadConstraints" in spec:
+            return False
+        return _MEANINGFUL not in " ".join(annotations)
+
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         spec, status = obj["spec"], obj.get("status") or {}
         node = spec.get("nodeName", "")

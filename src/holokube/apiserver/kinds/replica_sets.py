@@ -10,6 +10,7 @@ from holokube.apiserver.kinds.pod_defaults import default_template
 from holokube.apiserver.kinds.workload_base import WorkloadKind
 from holokube.apiserver.kinds.workload_rules import (
     not_negative,
+    selects_as_before,
     unchanged,
     validate_replica_counts,
     validate_selected_template,
@@ -43,6 +44,8 @@ class ReplicaSet(_Replicated):
 
     go_type = "apps.v1.ReplicaSet"
     status_stands_alone = True
+    template_stands_alone = True
+    settles_on_update = True
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]
@@ -51,7 +54,7 @@ class ReplicaSet(_Replicated):
 
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
         spec = new["spec"]
-        not_negative(spec, ("replicas", "minReadySeconds"), "spec", errors)
+        _validate_numbers(spec, errors)
         # Upstream says "deployment" here too.
         selector = validate_selector(spec, "deployment", errors)
         if selector is None:
@@ -60,8 +63,15 @@ class ReplicaSet(_Replicated):
             validate_selected_template(spec["template"], selector, "spec.template", "ReplicaSet", errors)
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
+        if selects_as_before(new, old):
+            _validate_numbers(new["spec"], errors)
+            return
         self.validate(new, errors)
         unchanged(new["spec"], old["spec"], "selector", "spec", errors)
+
+
+def _validate_numbers(spec: JsonObject, errors: FieldErrors) -> None:
+    not_negative(spec, ("replicas", "minReadySeconds"), "spec", errors)
 
 
 class ReplicationController(_Replicated):

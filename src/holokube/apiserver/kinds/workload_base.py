@@ -5,6 +5,8 @@ from __future__ import annotations
 from holokube.apiserver.kinds.base import WriteContext
 from holokube.apiserver.kinds.go_shapes import GoKind, go_shape
 from holokube.apiserver.kinds.pod_features import drop_disabled_fields
+from holokube.apiserver.status_reading import StatusReader
+from holokube.kube.schema import Schema
 from holokube.kube.types import JsonObject
 
 
@@ -16,11 +18,18 @@ class WorkloadKind(GoKind):
     def __init__(self) -> None:
         super().__init__()
         self._status_shape = go_shape(f"{self.go_type}Status")
+        self._status_reader: StatusReader | None = None
 
     def template(self, obj: JsonObject) -> JsonObject | None:
         """Where the template stands."""
         found: JsonObject | None = obj["spec"].get("template")
         return found
+
+    def status_reader(self, obj: JsonObject, schema: Schema) -> StatusReader | None:
+        reader = self._status_reader
+        if reader is None:
+            reader = self._status_reader = StatusReader(schema.fields["status"], self._status_shape)
+        return reader
 
     def prepare_create(self, new: JsonObject, context: WriteContext) -> None:
         status: JsonObject = {}
@@ -32,5 +41,5 @@ class WorkloadKind(GoKind):
 
     def prepare_update(self, new: JsonObject, old: JsonObject, context: WriteContext) -> None:
         template, known = self.template(new), self.template(old)
-        if template is not None:
+        if template is not None and template is not known:
             drop_disabled_fields(template["spec"], known["spec"] if known is not None else None)

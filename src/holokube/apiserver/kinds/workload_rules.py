@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.checks import IMMUTABLE, NOT_NEGATIVE
@@ -27,6 +27,13 @@ def unchanged(new: JsonObject, old: JsonObject, field: str, path: str, errors: F
     """``field`` is fixed at creation."""
     if new.get(field) != old.get(field):
         errors.invalid(f"{path}.{field}", new.get(field), IMMUTABLE)
+
+
+def selects_as_before(new: JsonObject, old: JsonObject) -> bool:
+    """Whether the template is the very one that is stored, and the selector has not changed: both were found valid,
+    and to agree, when they were written."""
+    after, before = new["spec"], old["spec"]
+    return after["template"] is before["template"] and after.get("selector") == before.get("selector")
 
 
 def ordered(labels: JsonObject | None) -> JsonObject | None:
@@ -122,9 +129,27 @@ def workload_warnings(new: JsonObject, old: JsonObject | None, *, checks_name: b
     if old is not None:
         if new["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
-        return template_warnings(new["spec"].get("template") or {}, "spec.template")
+        template = new["spec"].get("template") or {}
+        if template is old["spec"].get("template"):
+            return _stored_template_warnings(template)
+        return template_warnings(template, "spec.template")
     found = name_warnings(new) if checks_name else []
     return found + template_warnings(new["spec"].get("template") or {}, "spec.template")
+
+
+def _stored_template_warnings(template: JsonObject) -> list[str]:
+    """Warnings about a template that is stored, and so will never be another."""
+    known = _WARNED.get(id(template))
+    if known is None or known[0] is not template:
+        if len(_WARNED) >= _WARNED_KEPT:
+            _WARNED.clear()
+        known = _WARNED[id(template)] = template, tuple(template_warnings(template, "spec.template"))
+    return [*known[1]]
+
+
+# By identity; the template is kept so that no other comes to stand in its place.
+_WARNED: Final[dict[int, tuple[JsonObject, tuple[str, ...]]]] = {}
+_WARNED_KEPT: Final = 256
 
 
 def name_warnings(new: JsonObject) -> list[str]:

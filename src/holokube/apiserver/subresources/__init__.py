@@ -13,7 +13,7 @@ from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.resources import Served
-from holokube.apiserver.subresources.binding import BoundStatuses, bind, bind_by_name
+from holokube.apiserver.subresources.binding import BoundStatuses, NodeLabels, bind, bind_by_name
 from holokube.apiserver.subresources.eviction import evict
 from holokube.apiserver.subresources.logs import LogSource, SyntheticLogs, TextStream, pod_log
 from holokube.apiserver.subresources.proxy import NodeProxy, NoNodeProxy, proxy
@@ -40,6 +40,7 @@ class Subresources:
         self._scale = ScaleDoor(registry)
         self._authenticator: Authenticator | None = None
         self.bound_statuses = BoundStatuses()
+        self.node_labels = NodeLabels()
         self.logs: LogSource = SyntheticLogs()
         self.node_proxy: NodeProxy = NoNodeProxy()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holokube.apiserver.admission.base import Attributes, Caller
+from holokube.apiserver.admission.pod_topology_labels import PodTopologyLabels, topology_of
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.metadata import validate_labels
 from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.resources import Served
 from holokube.apiserver.subresources.bodies import read_typed, success
 from holokube.base.errors import KeyMissing, RevisionMismatch
 from holokube.kube import conditions, names, timeformat
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 _STATUSES_KEPT = 64
+_NODES_KEPT = 4096
 _FIELDS = frozenset({"apiVersion", "kind", "metadata", "target"})
 _META_FIELDS = frozenset({"name", "namespace", "uid"})
 _TARGET_FIELDS = frozenset({"apiVersion", "kind", "name"})
@@ -62,7 +65,11 @@ async def bind(
     for attempt in range(_ATTEMPTS):
         stored = registry.get_stored(pods, namespace, name)
         _check(stored.obj, binding)
-        bound = _bound(registry, stored.obj, binding)
+        meta = binding.get("metadata") or {}
+        # Admission put the node's zone and region among the labels.
+        bound = _bound(
+            registry, stored.obj, binding["target"]["name"], meta.get("annotations") or {}, meta.get("labels") or {}
+        )
         if options.dry_run:
             break
         try:
@@ -81,18 +88,45 @@ async def bind(
     return WriteResult(Stored(success(), 0), created=True, warnings=warnings)
 
 
+def bind_at_once(registry: Registry, pods: Served, namespace: str, name: str, body: Any) -> bool:
+    """As ``bind``, for a binding of the usual form, where nobody has to be waited for and all that admission does is to
+    tell where the node is; False, with nothing done, where there is more to do."""
+    store = registry.store
+    if not (store.is_durable_at_once and _is_usual(body, name)):
+        return False
+    if not registry.admission.has_no_say(pods, "CREATE", "binding", namespace, PodTopologyLabels):
+        return False
+    key = registry.key(pods, namespace, name)
+    stored = store.get(pods.bucket, key)
+    if stored is None:
+        return False
+    node_name = body["target"]["name"]
+    _check(stored.obj, body)
+    labels, are_valid = registry.subresources.node_labels.copied(store.get("nodes", node_name))
+    bound = _bound(registry, stored.obj, node_name, {}, labels)
+    changed = store.update(pods.bucket, key, bound, owned=True)
+    changed.checked = stored.checked and are_valid
+    changed.settled = stored.settled and not names.is_dns1123_subdomain(node_name)
+    return True
+
+
 def _usual(body: Any, name: str) -> JsonObject | None:
     """A private copy of a binding of the form in which schedulers send it; None if it has to be read field by field."""
-    if type(body) is not dict or body.keys() != _FIELDS or body["apiVersion"] != "v1" or body["kind"] != "Binding":
+    if not _is_usual(body, name):
         return None
+    meta, target = body["metadata"].copy(), body["target"].copy()
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+
+
+def _is_usual(body: Any, name: str) -> bool:
+    if type(body) is not dict or body.keys() != _FIELDS or body["apiVersion"] != "v1" or body["kind"] != "Binding":
+        return False
     meta, target = body["metadata"], body["target"]
     if type(meta) is not dict or type(target) is not dict or meta.get("name") != name:
-        return None
+        return False
     if not (meta.keys() <= _META_FIELDS and target.keys() == _TARGET_FIELDS and target["kind"] == "Node"):
-        return None
-    if not target["name"] or set(map(type, (*meta.values(), *target.values()))) != {str}:
-        return None
-    return {"apiVersion": "v1", "kind": "Binding", "metadata": meta.copy(), "target": target.copy()}
+        return False
+    return bool(target["name"]) and set(map(type, (*meta.values(), *target.values()))) == {str}
 
 
 def _validate(binding: JsonObject, name: str) -> None:
@@ -133,19 +167,40 @@ def _check(pod: JsonObject, binding: JsonObject) -> None:
         raise conflict("", "pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def _bound(registry: Registry, pod: JsonObject, binding: JsonObject) -> JsonObject:
-    node_name = binding["target"]["name"]
-    meta: JsonObject = dict(pod["metadata"])
-    annotations = (binding.get("metadata") or {}).get("annotations")
+def _bound(
+    registry: Registry, pod: JsonObject, node_name: str, annotations: JsonObject, labels: JsonObject
+) -> JsonObject:
+    meta: JsonObject = pod["metadata"].copy()
     if annotations:
         meta["annotations"] = {**(meta.get("annotations") or {}), **annotations}
-    labels = (binding.get("metadata") or {}).get("labels")
     if labels:
-        # Admission put the node's zone and region here.
         meta["labels"] = {**(meta.get("labels") or {}), **labels}
     now = timeformat.format_time(registry.clock.now())
     status = registry.subresources.bound_statuses.after(pod.get("status") or {}, meta, now)
     return {**pod, "metadata": meta, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}
+
+
+class NodeLabels:
+    """The labels that pods get from their nodes, worked out once for all pods of a node."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[JsonObject, JsonObject, bool]] = {}
+
+    def copied(self, node: Stored | None) -> tuple[JsonObject, bool]:
+        """The labels of pods that are bound to a node, not to be changed, and whether they are valid."""
+        labels = node.obj["metadata"].get("labels") if node is not None else None
+        if not labels:
+            return {}, True
+        known = self._known.get(id(labels))
+        if known is not None and known[0] is labels:
+            return known[1], known[2]
+        copied = topology_of(labels)
+        errors = FieldErrors()
+        validate_labels(copied, "metadata.labels", errors)
+        if len(self._known) >= _NODES_KEPT:
+            self._known.clear()
+        self._known[id(labels)] = labels, copied, not errors
+        return copied, not errors
 
 
 class BoundStatuses:

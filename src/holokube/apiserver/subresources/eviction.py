@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from holokube.apiserver.admission.base import Attributes, Caller
 from holokube.apiserver.answers import WriteResult

@@ -154,13 +154,23 @@ class ScaleDoor:
         caller: Caller,
         warnings: list[str],
     ) -> WriteResult:
-        new: JsonObject = fresh(stored.obj)
-        _put(new, paths.spec, (wanted.get("spec") or {}).get("replicas", 0))
+        new = self._scaled(served, stored, paths, (wanted.get("spec") or {}).get("replicas", 0))
         result = await self._registry.writes.replace(
             served, stored, new, options, caller, warnings, subresource="scale"
         )
         shown = self._scale(served, Stored(result.stored.obj, result.stored.revision), paths)
         return WriteResult(Stored(shown, result.stored.revision), warnings=result.warnings)
+
+    def _scaled(self, served: Served, stored: Stored, paths: ScalePaths, replicas: int) -> JsonObject:
+        """The object with so many replicas, to be changed at will, or at the top only, where nobody goes further."""
+        obj, meta = stored.obj, stored.obj["metadata"]
+        admission = self._registry.admission
+        is_usual = stored.settled and not served.type.custom
+        if is_usual and admission.has_no_say(served, "UPDATE", "scale", meta.get("namespace", "")):
+            return {**obj, "metadata": dict(meta), "spec": {**obj["spec"], "replicas": replicas}}
+        new: JsonObject = fresh(obj)
+        _put(new, paths.spec, replicas)
+        return new
 
 
 def _number_at(obj: JsonObject, path: str) -> int | None:

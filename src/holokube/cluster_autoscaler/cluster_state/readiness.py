@@ -125,13 +125,16 @@ def fake_node(instance_id: str, reason: str) -> JsonObject:
 def measure_nodes(looked_at: LookedAt, now_s: float, readings: NodeReadings) -> Measured:
     """The readiness of nodes, by group and in all."""
     nodes, group_of_node, options, deleted = looked_at
+    known = readings.of_all(nodes)
+    if not deleted and False not in [facts.is_ready and not facts.is_suspended for facts in known]:
+        return _all_ready(looked_at, [facts.name for facts in known])
     total = Readiness()
     by_group: dict[str, Readiness] = {}
     # A node without a group goes by the start-up time of the group looked at last, as upstream has it.
     startup_time_s = DEFAULT_STARTUP_TIME_S
     until_s = math.inf
     group_id_of, registered, ready = group_of_node.get, total.registered.append, total.ready.append
-    for facts in readings.of_all(nodes):
+    for facts in known:
         name = facts.name
         group_id = group_id_of(name)
         found = None
@@ -156,6 +159,18 @@ def measure_nodes(looked_at: LookedAt, now_s: float, readings: NodeReadings) -> 
         if state == "not_started":
             until_s = min(until_s, facts.created_s + startup_time_s)
     return Measured(looked_at, by_group, total, until_s)
+
+
+def _all_ready(looked_at: LookedAt, names: list[str]) -> Measured:
+    """The same where every node is ready, as they mostly are."""
+    members: dict[str, list[str]] = {}
+    for name, group_id in zip(names, map(looked_at.group_of_node.get, names), strict=True):
+        if group_id is not None:
+            if group_id not in members:
+                members[group_id] = []
+            members[group_id].append(name)
+    by_group = {group_id: Readiness(ready=list(its), registered=its) for group_id, its in members.items()}
+    return Measured(looked_at, by_group, Readiness(ready=list(names), registered=names), math.inf)
 
 
 def _state_of(facts: NodeFacts, startup_time_s: float, deleted: frozenset[str], now_s: float) -> str:

@@ -144,9 +144,9 @@ class Autoscaler:
             _log.debug("A turn begins", why=why)
             report = await self._turn(run_once, last_s)
             if rest is not None:
-                recheck_at_s = run_once.planner.next_recheck_s()
-                rest.after(report, run_once.last_activity, recheck_at_s, is_quiet=run_once.is_quiet,
-                           settled_on=run_once.planner.settled_on)
+                planner = run_once.planner
+                rest.after(report, run_once.last_activity, planner.next_recheck_s(), is_quiet=run_once.is_quiet,
+                           settled_on=planner.settled_on, room_left=planner.room_left)
 
     async def _turn(self, run_once: RunOnce, now_s: float) -> TurnReport:
         self.metrics.activity("main", now_s)

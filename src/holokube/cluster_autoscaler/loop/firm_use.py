@@ -3,18 +3,22 @@
 What is summed up is a part of what a turn counts: pods that are on their way out and those of DaemonSets are left out,
 for a turn may leave them out too, and so are those that no turn counts. A node whose part is above the threshold is
 above it in every turn.
+
+Where removals are simulated, and all pods that would move have a place that is known, a pod that comes to such a node
+makes no difference either unless it takes the room of one of those.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from holokube.client.informer import EventType
 from holokube.cluster_autoscaler.objects import SAFE_TO_EVICT_ANNOTATION, is_daemon_set_pod, is_mirror
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.classification import PodSorter
+from holokube.cluster_autoscaler.pods.resized import has_what_it_asks_for
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
 from holokube.cluster_autoscaler.scale_down.report import Unremovable
 from holokube.kube.resources import CPU, MEMORY, parse_resources, pod_requests
@@ -25,6 +29,12 @@ _NEAR: Final = 1e-6
 _EMPTY: Final[Mapping[str, Any]] = {}
 _Needs = tuple[float, float] | None
 _ALL: Final[tuple[float, float]] = (math.inf, math.inf)
+_PLAIN_REQUESTS: Final = frozenset({CPU, MEMORY})
+_UNUSUAL: Final = ("affinity", "topologySpreadConstraints", "initContainers", "overhead", "resources")
+"""What a pod may ask for besides room for its containers, or in another way."""
+_ONE_POD: Final = 1000
+Room = dict[str, list[int]]
+"""What nodes have left for others: millicores, milli-bytes and thousandths of pods."""
 
 
 class FirmUse:
@@ -40,11 +50,13 @@ class FirmUse:
         self._touched: set[str] = set()
         self._needed: dict[str, tuple[float, float] | None] = {}
         """Above how much of cpu, or of memory, a node is used firmly; None for one of which it does not matter."""
-        self._judged: dict[int, tuple[Unremovable, str, _Needs]] = {}
-        """What was read of the last verdicts, which are remembered by themselves."""
+        self._judged: dict[int, tuple[Unremovable, str]] = {}
+        """The verdicts that this was read from, which are remembered by themselves, and whose they are."""
         self._sizes: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._unread: Iterable[Unremovable] | None = None
         self._may_leave = self._has_waiters = False
+        self._room_left: Callable[[], Room] | None = None
+        self._room: Room | None = None
         self._waits = False
         self.has_changed = False
         """Whether something has happened that may matter where removals are simulated."""
@@ -53,29 +65,37 @@ class FirmUse:
         """A turn looks at everything anew."""
         self._touched.clear()
         self._waits = self.has_changed = self._may_leave = False
+        self._room_left = self._room = None
 
-    def judge(self, unremovable: Iterable[Unremovable], *, may_leave: bool = False) -> None:
+    def judge(
+        self, unremovable: Iterable[Unremovable], *, may_leave: bool = False,
+        room_left: Callable[[], Room] | None = None,
+    ) -> None:  # fmt: skip
         """Take over what a turn thought of the nodes; pods on others always make a difference.
 
-        ``may_leave`` if pods that leave nodes which stay firm are no change.
+        ``may_leave`` if pods that leave nodes which stay firm are no change. ``room_left`` tells, for those of them
+        that other pods would move to, how much may be taken before it is one that a pod comes; without it, it always
+        is. It is asked at most once, and not after the next turn has begun.
         """
         self._unread, self._may_leave = unremovable, may_leave
+        self._room_left, self._room = room_left if may_leave else None, None
 
     def _read(self) -> None:
         """What was thought of the nodes is read when it is needed, which often it is not."""
         unremovable, self._unread = self._unread, None
         if unremovable is None:
             return
-        known, self._judged, self._needed = self._judged, {}, {}
-        for stays in unremovable:
-            # Most nodes stay as they were thought to be the last time, with the very object that says so.
-            judged = known.get(id(stays))
-            if judged is None:
-                judged = stays, stays.name, _needs(stays)
-            self._judged[id(stays)] = judged
-            _, name, needs = judged
+        # Most nodes stay as they were thought to be the last time, with the very object that says so.
+        judged, needed = self._judged, self._needed
+        now = {id(stays): stays for stays in unremovable}
+        for number in judged.keys() - now.keys():
+            needed.pop(judged.pop(number)[1], None)
+        for number in now.keys() - judged.keys():
+            stays = now[number]
+            name, needs = stays.name, _needs(stays)
+            judged[number] = stays, name
             if needs is not _ALL:
-                self._needed[name] = needs
+                needed[name] = needs
 
     def stays_firm(self) -> bool:
         """Whether no pod waits, and all nodes whose pods have changed are still what they were thought to be."""
@@ -94,11 +114,12 @@ class FirmUse:
 
     def on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """A pod came, changed or went."""
-        if old is not None and new is not None and self._is_news_of_state(old, new):
-            self.has_changed = True
+        if old is not None and new is not None and old["spec"] is new["spec"] and self._is_news_of_state(old, new):
+            if not self.has_changed:
+                self.has_changed = not self._is_nothing_new(new)
             return
         if not self.has_changed:
-            self.has_changed = not self._is_harmless(old, new)
+            self.has_changed = not (self._is_harmless(old, new) or self._is_welcome(old, new))
         obj = new if new is not None else old
         assert obj is not None
         uid = obj["metadata"]["uid"]
@@ -130,11 +151,12 @@ class FirmUse:
         sums[1] += memory
 
     def _is_news_of_state(self, old: JsonObject, new: JsonObject) -> bool:
-        """Whether a pod that is counted goes on with what it asks for, as most changes are: only its state is new."""
-        spec, metadata = new["spec"], new["metadata"]
+        """Whether a pod whose spec is the same object is counted and goes on, as most do: only its state is new."""
+        metadata = new["metadata"]
+        uid = metadata["uid"]
         return (
-            old["spec"] is spec and metadata["uid"] in self._taken and old["metadata"]["uid"] == metadata["uid"]
-            and not metadata.get("deletionTimestamp") and not _has_ended(new) and bool(spec.get("nodeName"))
+            uid in self._taken and old["metadata"]["uid"] == uid and not metadata.get("deletionTimestamp")
+            and (new.get("status") or _EMPTY).get("phase") not in _FINISHED and bool(new["spec"].get("nodeName"))
         )  # fmt: skip
 
     def _is_harmless(self, old: JsonObject | None, new: JsonObject | None) -> bool:
@@ -158,6 +180,59 @@ class FirmUse:
         if taken is not None:
             # It was not less before.
             cpu, memory = cpu - taken[1], memory - taken[2]
+        return cpu > limits[0] or memory > limits[1]
+
+    def _is_nothing_new(self, pod: JsonObject) -> bool:
+        """Whether the news of a pod that is counted make no difference: it is on a firm node, and has what it had."""
+        if self._room_left is None or self._has_waiters:
+            return False
+        annotations = pod["metadata"].get("annotations")
+        if annotations and SAFE_TO_EVICT_ANNOTATION in annotations:
+            return False
+        return self._is_firm(pod["spec"]["nodeName"]) and has_what_it_asks_for(pod)
+
+    def _is_welcome(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether it makes no difference that a pod comes: nobody looks at it yet, or there is room to spare for it.
+
+        That room is taken then.
+        """
+        if self._room_left is None or new is None or self._has_waiters:
+            return False
+        metadata, spec, status = new["metadata"], new["spec"], new.get("status") or _EMPTY
+        if metadata.get("deletionTimestamp") or status.get("phase") in _FINISHED:
+            return False
+        if old is not None and (
+            old["metadata"]["uid"] != metadata["uid"] or old["spec"].get("nodeName")
+            or self._may_wait(old.get("status") or _EMPTY)
+        ):  # fmt: skip
+            return False
+        node = spec.get("nodeName")
+        if not node:
+            return not self._may_wait(status)
+        annotations = metadata.get("annotations")
+        if (
+            not _asks_plainly_for_room(spec) or not has_what_it_asks_for(new) or is_daemon_set_pod(new)
+            or is_mirror(new) or (annotations and SAFE_TO_EVICT_ANNOTATION in annotations)
+            or not self._sorter.takes_room(new, self._sorter.role_of(new)) or not self._is_firm(node)
+        ):  # fmt: skip
+            return False
+        if self._room is None:
+            self._room = self._room_left()
+        room = self._room.get(node)
+        if room is None:
+            return True
+        wanted = (*self._size(new), _ONE_POD)
+        for column, amount in enumerate(wanted):
+            room[column] -= amount
+        return min(room) >= 0
+
+    def _is_firm(self, node: str) -> bool:
+        """Whether a node is used firmly as things are now."""
+        self._read()
+        limits = self._needed.get(node)
+        if limits is None:
+            return False
+        cpu, memory = self._sums.get(node, (0, 0))
         return cpu > limits[0] or memory > limits[1]
 
     def _may_wait(self, status: Mapping[str, Any]) -> bool:
@@ -196,6 +271,17 @@ class FirmUse:
 
 def _has_ended(pod: JsonObject) -> bool:
     return (pod.get("status") or _EMPTY).get("phase") in _FINISHED
+
+
+def _asks_plainly_for_room(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod means nothing to other pods but the cpu and the memory that its containers take."""
+    for field in _UNUSUAL:
+        if spec.get(field):
+            return False
+    return all(
+        ((one.get("resources") or _EMPTY).get("requests") or _EMPTY).keys() <= _PLAIN_REQUESTS
+        for one in spec["containers"]
+    )
 
 
 def _needs(stays: Unremovable) -> _Needs:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from operator import is_
+from itertools import compress
+from operator import is_not
 from typing import Any
 
 from holokube.cluster_autoscaler.loop.report import ScaleUpReport, TurnReport
@@ -104,15 +105,15 @@ class JournalKeeper:
         decided = {subject for kind, subject in self._seen if kind == "node"}
         before, self._listed = self._listed, stays
         if len(before) == len(stays) and decided.isdisjoint(self._stays):
-            news = [i for i, is_same in enumerate(map(is_, stays, before)) if not is_same]
+            news = list(compress(range(len(stays)), map(is_not, stays, before)))
             if all(stays[i].name == before[i].name for i in news):
                 for i in news:
                     one = self._stays[stays[i].name] = stays[i]
                     self._decide(now_s, "node", one.name, f"stays: {one.reason}", _why(one))
                 return self._stays.keys()
-        gone = dict(zip(map(id, before), before, strict=True))
-        told = [one for one in stays if gone.pop(id(one), None) is None]
-        left = [one.name for one in gone.values()]
+        was, is_ = dict(zip(map(id, before), before, strict=True)), dict(zip(map(id, stays), stays, strict=True))
+        told = list(compress(stays, map((is_.keys() - was.keys()).__contains__, is_)))
+        left = [one.name for one in compress(before, map((was.keys() - is_.keys()).__contains__, was))]
         for name in left:
             del self._stays[name]
         self._stays.update([(one.name, one) for one in told])

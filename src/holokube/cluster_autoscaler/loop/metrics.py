@@ -30,7 +30,8 @@ class AutoscalerMetrics:
         # Every turn tells the same families the same labels, and finding the child takes longer than telling it.
         self._durations: dict[str, tuple[Histogram, Summary]] = {}
         self._activities: dict[str, Gauge] = {}
-        self._node_states: dict[str, Gauge] = {}
+        self._shown: dict[tuple[Gauge, tuple[str, ...]], float] = {}
+        """What gauges show; nobody else sets them."""
         self._make_state()
         self._make_work()
         self._make_per_group()
@@ -38,6 +39,12 @@ class AutoscalerMetrics:
 
     def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _show(self, gauge: Gauge, value: float, *labels: str) -> None:
+        """Set a gauge that mostly has that value already."""
+        if self._shown.get((gauge, labels)) != value:
+            self._shown[gauge, labels] = value
+            (gauge.labels(*labels) if labels else gauge).set(value)
 
     def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
         return Counter(PREFIX + name, text, labels, registry=self.registry)
@@ -153,60 +160,57 @@ class AutoscalerMetrics:
 
     def nodes(self, readiness: Readiness, *, is_healthy: bool) -> None:
         """What the nodes are up to."""
-        self._safe.set(is_healthy)
+        self._show(self._safe, is_healthy)
         for state, names in (
             ("ready", readiness.ready), ("unready", readiness.unready), ("notStarted", readiness.not_started),
             ("suspended", readiness.suspended), ("unregistered", readiness.unregistered),
             ("longUnregistered", readiness.long_unregistered),
         ):
-            child = self._node_states.get(state)
-            if child is None:
-                child = self._node_states[state] = self._nodes.labels(state)
-            child.set(len(names))
+            self._show(self._nodes, len(names), state)
 
     def resources(self, cores: int, memory_bytes: int) -> None:
         """What the cluster has."""
-        self._cores.set(cores)
-        self._memory.set(memory_bytes)
+        self._show(self._cores, cores)
+        self._show(self._memory, memory_bytes)
 
     def taints(self, counts: Mapping[str, int]) -> None:
         """The taints on all nodes."""
         for kind, count in counts.items():
-            self._taints.labels(kind).set(count)
+            self._show(self._taints, count, kind)
 
     def pods(self, unschedulable: int, unprocessed: int) -> None:
         """The pods that wait."""
-        self._pods.labels("unschedulable").set(unschedulable)
-        self._pods.labels("scheduler_unprocessed").set(unprocessed)
+        self._show(self._pods, unschedulable, "unschedulable")
+        self._show(self._pods, unprocessed, "scheduler_unprocessed")
 
     def overflowing(self, controllers: int) -> None:
         """Controllers whose pods are too different from each other."""
-        self._overflowing.set(controllers)
+        self._show(self._overflowing, controllers)
 
     def groups(self, count: int, max_nodes: int) -> None:
         """How many groups there are, and how far they may grow."""
-        self._groups.labels("autoscaled").set(count)
-        self._groups.labels("autoprovisioned").set(0)
-        self._max_nodes.set(max_nodes)
+        self._show(self._groups, count, "autoscaled")
+        self._show(self._groups, 0, "autoprovisioned")
+        self._show(self._max_nodes, max_nodes)
 
     def group(self, group_id: str, min_size: int, max_size: int, target: int | None) -> None:
         """The sizes of a group."""
         if self._per_group:
-            self._group_min.labels(group_id).set(min_size)
-            self._group_max.labels(group_id).set(max_size)
+            self._show(self._group_min, min_size, group_id)
+            self._show(self._group_max, max_size, group_id)
             if target is not None:
-                self._group_target.labels(group_id).set(target)
+                self._show(self._group_target, target, group_id)
 
     def group_health(self, group_id: str, *, is_healthy: bool, backoff: str | None) -> None:
         """How a group is, and the code of the error it is left alone for."""
         if not self._per_group:
             return
-        self._group_health.labels(group_id).set(is_healthy)
+        self._show(self._group_health, is_healthy, group_id)
         reasons = self._backoff_reasons.setdefault(group_id, set())
         if backoff is not None:
             reasons.add(backoff or "unknown")
         for reason in reasons:
-            self._group_backoff.labels(group_id, reason).set(reason == (backoff or "unknown") and backoff is not None)
+            self._show(self._group_backoff, reason == (backoff or "unknown") and backoff is not None, group_id, reason)
 
     # What is done
 
@@ -247,21 +251,21 @@ class AutoscalerMetrics:
 
     def unneeded(self, count: int) -> None:
         """Nodes that are not needed."""
-        self._unneeded.set(count)
+        self._show(self._unneeded, count)
 
     def unremovable(self, counts: Mapping[str, int]) -> None:
         """Nodes that stay, by reason; what is not among the reasons any more is none."""
         self._unremovable_reasons |= counts.keys()
         for reason in self._unremovable_reasons:
-            self._unremovable.labels(reason).set(counts.get(reason, 0))
+            self._show(self._unremovable, counts.get(reason, 0), reason)
 
     def cooldown(self, *, is_on: bool) -> None:
         """Whether scale-down has to wait."""
-        self._cooldown.set(is_on)
+        self._show(self._cooldown, is_on)
 
     def longest_skip(self, seconds: float) -> None:
         """How long a node has not been simulated."""
-        self._skip_s.set(seconds)
+        self._show(self._skip_s, seconds)
 
     def removal_latency(self, seconds: float, *, deleted: bool, delay_reason: str = "none") -> None:
         """A node that could go has gone, or is needed again."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.node_facts import NodeFacts, NodeReadings, changed_places
@@ -59,8 +61,9 @@ class NodeBook:
             return self._last
         places = changed_places(self._listed, listed)
         if places is None:
-            known = {id(one.raw): one for one in self._taken}
-            self._taken = [known.get(id(node)) or self._take(node) for node in listed]
+            known = dict(zip(map(id, self._listed), self._taken, strict=True))
+            found = map(known.get, map(id, listed))
+            self._taken = [taken or self._take(node) for taken, node in zip(found, listed, strict=True)]
             self._last = _listing(self._taken)
         else:
             were = {place: self._taken[place] for place in places}
@@ -68,7 +71,7 @@ class NodeBook:
                 self._taken[place] = self._take(listed[place])
             self._last = _changed(self._last, were, self._taken)
         self._listed = listed
-        self._readings.keep_only(self._last.nodes, len(listed))
+        self._readings.keep_only(self._last.nodes, self._last.facts)
         return self._last
 
     def _take(self, node: JsonObject) -> _Taken:
@@ -108,13 +111,14 @@ def _is_marked(facts: NodeFacts) -> bool:
 
 
 def _listing(found: Sequence[_Taken]) -> NodeList:
-    facts = tuple([one.facts for one in found])
-    sizes = [one.cores_and_memory for one in facts]
+    if not found:
+        return NodeList()
+    # Thousands of nodes: no loop is as quick as these.
+    _, facts, are_ready, reported = zip(*found, strict=True)
+    cores, memory_bytes = zip(*map(attrgetter("cores_and_memory"), facts), strict=True)
     return NodeList(
-        nodes=tuple([one.node for one in facts]), facts=facts, ready=sum([one.is_ready for one in found]),
-        are_ready=bytes([one.is_ready for one in found]),
-        cores_and_memory=(sum([cores for cores, _ in sizes]), sum([memory_bytes for _, memory_bytes in sizes])),
-        taints=dict(Counter([kind for one in found for kind in one.reported])),
+        nodes=tuple(map(attrgetter("node"), facts)), facts=facts, ready=sum(are_ready), are_ready=bytes(are_ready),
+        cores_and_memory=(sum(cores), sum(memory_bytes)), taints=dict(Counter(chain.from_iterable(reported))),
         marked=tuple([one for one in facts if one.is_to_be_deleted]),
         candidates=tuple([one for one in facts if one.is_candidate]),
     )  # fmt: skip

@@ -9,7 +9,7 @@ of all nodes, then
 - objects make a difference if they change. Where no node is unneeded nothing is simulated, so that only nodes, pods
   without a place, and pods on nodes that may have become little used count (``firm_use``). Where some are, and all
   pods that would move go where they went before, pods that leave other nodes make no difference either: there is only
-  more room.
+  more room. Nor do pods that come to well used nodes, as long as they take no room that the others would need.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence, Set
 from functools import partial
+from itertools import compress
+from operator import is_not
 from typing import Final, Protocol, runtime_checkable
 
 from holokube.client.informer import EventType, Informer
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
-from holokube.cluster_autoscaler.loop.firm_use import FirmUse
+from holokube.cluster_autoscaler.loop.firm_use import FirmUse, Room
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.observation import ControllerKey
 from holokube.cluster_autoscaler.options import AutoscalerOptions
@@ -122,11 +124,12 @@ class Rest:
     def after(
         self, report: TurnReport, last: LastActivity, recheck_at_s: float, *, is_quiet: bool,
         settled_on: Callable[[], Set[ControllerKey] | None] | None = None,
+        room_left: Callable[[], Room] | None = None,
     ) -> None:  # fmt: skip
         """A turn has ended.
 
         ``recheck_at_s`` is when the next node is simulated again; ``is_quiet`` if nothing is being removed, and no node
-        is in a state that may not last; ``settled_on`` is ``ScaleDownPlanner.settled_on``.
+        is in a state that may not last; ``settled_on`` and ``room_left`` are those of the ``ScaleDownPlanner``.
         """
         before, self._thoughts = self._thoughts, _thoughts(report)
         stayed, self._stayed = self._stayed, report.scale_down.unremovable
@@ -137,7 +140,7 @@ class Rest:
             self._simulates = waits or bool(report.scale_down.unneeded)
             if self._simulates and not waits and settled_on is not None:
                 self._asked = settled_on()
-            self._use.judge(report.scale_down.unremovable, may_leave=self._asked is not None)
+            self._use.judge(report.scale_down.unremovable, may_leave=self._asked is not None, room_left=room_left)
 
     def _next_s(self, report: TurnReport, last: LastActivity) -> float:
         """The next moment at which the time alone may change what is decided."""
@@ -163,10 +166,11 @@ def _thoughts(report: TurnReport) -> Thoughts:
 
 def _are_alike(these: Sequence[Unremovable], those: Sequence[Unremovable]) -> bool:
     """Whether the same nodes stayed for the same reasons."""
-    return len(these) == len(those) and all(
-        this is that or (this.reason is that.reason and this.name == that.name)
-        for this, that in zip(these, those, strict=True)
-    )
+    if len(these) != len(those):
+        return False
+    # Nearly all are the same objects, so only the others are looked at.
+    others = compress(zip(these, those, strict=True), map(is_not, these, those))
+    return all(this.reason is that.reason and this.name == that.name for this, that in others)
 
 
 def _did_nothing(report: TurnReport) -> bool:

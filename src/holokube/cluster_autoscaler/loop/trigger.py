@@ -39,7 +39,9 @@ class Trigger:
         self._scan_interval_s = scan_interval_s
         self._times = times
         self._frequent = frequent
-        self._pod_came = asyncio.Event()
+        self._pod_came = False
+        self._wake: Callable[[], object] | None = None
+        """Ends the waiting that is under way."""
 
     def watch(self, pods: Informer) -> Callable[[], None]:
         """Look out for pods; returns a function that ends it."""
@@ -55,26 +57,56 @@ class Trigger:
                 # On virtual time a turn takes no time, and all of them would share the moment of the first.
                 await stop.sleep(IMMEDIATE_DELAY_S)
                 return self._take(f"after a scale-{what}")
-        waiting = asyncio.ensure_future(self._pod_came.wait())
+        return "timer" if await self._is_time_up(stop) else self._take("stopped")
+
+    async def _is_time_up(self, stop: StopSignal) -> bool:
+        """Waits for the scan interval, a pod or the stop; whether it was the first of them."""
+        # A future and a timer cost a fraction of a task with a time-out, and this is done every few seconds.
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+        is_time_up = False
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        def wake() -> None:
+            # Whatever else happens at this moment comes first.
+            loop.call_soon(end)
+
+        def time_is_up() -> None:
+            nonlocal is_time_up
+            is_time_up = True
+            wake()
+
+        if self._pod_came:
+            wake()
+        self._wake = wake
+        timer = loop.call_later(self._scan_interval_s, time_is_up)
+        stop.add_callback(end)
         try:
-            async with asyncio.timeout(self._scan_interval_s):
-                await stop.finishes_first(waiting)
-        except TimeoutError:
-            return "timer"
+            await over
         finally:
-            waiting.cancel()
-        return self._take("stopped")
+            self._wake = None
+            timer.cancel()
+            stop.remove_callback(end)
+        return is_time_up
 
     def _take(self, otherwise: str) -> str:
-        if self._pod_came.is_set():
-            self._pod_came.clear()
+        if self._pod_came:
+            self._pod_came = False
             return "unschedulable pod"
         return otherwise
 
     def _on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type, old
-        if new is not None and not node_name_of(new) and is_recent_unschedulable(new, self._clock.time()):
-            self._pod_came.set()
+        # Most pods have a node; this is called for every change of every pod.
+        if new is None or new["spec"].get("nodeName"):
+            return
+        if not self._pod_came and is_recent_unschedulable(new, self._clock.time()):
+            self._pod_came = True
+            if self._wake is not None:
+                self._wake()
 
 
 def is_recent_unschedulable(pod: JsonObject, now_s: float) -> bool:

@@ -6,12 +6,12 @@ told to be ``settled``, so that a turn that fails half-way loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holokube.client.informer import EventType
-from holokube.cluster_autoscaler.objects import is_finished, node_name_of, pod_key
+from holokube.cluster_autoscaler.objects import is_finished, node_name_of
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.classification import PodSorter, Role
 from holokube.cluster_autoscaler.pods.kinds import PodKinds
@@ -20,6 +20,8 @@ from holokube.kube.types import JsonObject
 
 __all__ = ["PodBook", "PodChange", "PodPlace", "TurnPods"]
 _SCHEDULED: Final = Role.SCHEDULED
+_FINISHED: Final = ("Succeeded", "Failed")
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class PodChange(NamedTuple):
@@ -82,18 +84,20 @@ class PodBook:
         """A pod came, changed or went."""
         obj = new if new is not None else old
         assert obj is not None
-        key = pod_key(obj)
+        metadata = obj["metadata"]
+        # As pod_key has it.
+        key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         entry = self._entries.get(key)
         if (
-            entry is not None and new is not None and entry.pod is old
-            and entry.role is _SCHEDULED and old["spec"] is new["spec"] and not is_finished(new)
+            entry is not None and new is not None and entry.pod is old and entry.role is _SCHEDULED
+            and old["spec"] is new["spec"] and (new.get("status") or _EMPTY).get("phase") not in _FINISHED
         ):  # fmt: skip
             # Nothing but the state of a pod that runs is another one; most changes are like this.
             entry.pod = new
             if entry.takes_room:
                 self._changed[key] = None
             return
-        if entry is not None and (new is None or entry.pod["metadata"].get("uid") != obj["metadata"].get("uid")):
+        if entry is not None and (new is None or entry.pod["metadata"].get("uid") != metadata.get("uid")):
             self._drop(key, entry)
             entry = None
         if new is None:

@@ -2,12 +2,13 @@
 
 Upstream compares specs pod by pod with everything seen before. Here every pod gets its kind once, and pods are alike
 if they have the same kind. Nearly all pods are written alike but for names that somebody made up for them, so texts
-are compared first, and meanings only if no such text was seen. What was found out about a pod is remembered.
+are compared first, and meanings only if no such text was seen; and even that only of pods that do not plainly have the
+spec of another one. What was found out about a pod is remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -33,6 +34,7 @@ _GAP: Final = b"\0"
 _DROPPED: Final = frozenset({"nodeName", "hostname", "volumes", "containers", "initContainers"})
 _DROPPED_OF_CONTAINERS: Final = frozenset({"env", "volumeMounts"})
 _AMOUNTS: Final = frozenset({"requests", "limits", "overhead"})
+_PARTS_MAX: Final = 4096
 _ABSENT_IF_EMPTY: Final = frozenset({"nodeSelector", "overhead", "resources", "requests", "limits", "matchLabels"})
 
 
@@ -89,6 +91,11 @@ class PodKinds:
     def __init__(self) -> None:
         self._by_text: dict[bytes, PodKind] = {}
         self._by_content: dict[bytes, PodKind] = {}
+        self._by_parts: dict[Hashable, tuple[Mapping[str, Any], PodKind]] = {}
+        """A spec without its node, and the kind of it, by namespace, labels and the identity of its containers.
+
+        Whoever made pods from one template mostly has them share what they have in common.
+        """
         # An object is remembered together with its facts, so that no other can have its id while it is.
         self._known: dict[int, PodFacts] = {}
         self._known_before: dict[int, PodFacts] = {}
@@ -148,13 +155,32 @@ class PodKinds:
         remembered = len(self._known_before) + len(self._kept)
         if len(self._by_text) + len(self._by_content) > 4 * remembered + 1024:
             alive = {id(facts.kind) for known in (self._known_before, self._kept) for facts in known.values()}
-            # Both at once: a kind that is found by its text must be the one that is found by its content.
+            # All at once: a kind that is found by its text must be the one that is found by its content.
+            self._by_parts.clear()
             self._by_text = {text: kind for text, kind in self._by_text.items() if id(kind) in alive}
             self._by_content = {content: kind for content, kind in self._by_content.items() if id(kind) in alive}
 
     def _find(self, pod: JsonObject) -> PodKind:
         metadata, spec = pod["metadata"], pod.get("spec") or _EMPTY
         namespace, labels = metadata.get("namespace") or "", metadata.get("labels") or _EMPTY
+        plain = spec
+        if "nodeName" in spec:
+            plain = dict(spec)
+            del plain["nodeName"]
+        parts = namespace, id(spec.get("containers")), *labels.items()
+        known = self._by_parts.get(parts)
+        # What is the same object need not be compared, and what has another one at the same address now differs.
+        if known is not None and known[0] == plain:
+            return known[1]
+        kind = self._find_by_meaning(pod, namespace, labels, spec)
+        if len(self._by_parts) >= _PARTS_MAX:
+            self._by_parts.clear()
+        self._by_parts[parts] = plain, kind
+        return kind
+
+    def _find_by_meaning(
+        self, pod: JsonObject, namespace: str, labels: Mapping[str, str], spec: Mapping[str, Any]
+    ) -> PodKind:
         text = _text_of(namespace, labels, spec)
         kind = self._by_text.get(text)
         if kind is None:

@@ -13,7 +13,27 @@ from holokube.kube.types import JsonObject
 from holokube.packing import PodClass
 from holokube.packing.podclass import requests_of
 
+_EMPTY: Final[Mapping[str, Any]] = {}
 _MOST_SIZES: Final = 16_384
+
+
+def has_what_it_asks_for(pod: JsonObject) -> bool:
+    """Whether the state of a pod tells plainly that its containers have what they ask for; False if it may not."""
+    status = pod.get("status") or _EMPTY
+    told = status.get("containerStatuses") or ()
+    if status.get("resources") is not None or status.get("initContainerStatuses"):
+        return False
+    asked: Mapping[str, Any] | None = None
+    for container in told:
+        has, allocated = container.get("resources"), container.get("allocatedResources")
+        if has is None and allocated is None:
+            continue
+        if asked is None:
+            asked = {one["name"]: (one.get("resources") or _EMPTY).get("requests") for one in pod["spec"]["containers"]}
+        wants = asked.get(container.get("name"))
+        if (has is not None and has.get("requests") != wants) or (allocated is not None and allocated != wants):
+            return False
+    return True
 
 
 class ResizedPods:
@@ -25,6 +45,8 @@ class ResizedPods:
 
     def has(self, pod: JsonObject, kind: PodKind, status: Mapping[str, Any]) -> bool:
         """Whether a pod of a kind with that status is one of them."""
+        if has_what_it_asks_for(pod):
+            return False
         sizes = [
             (container.get("name"), container.get("resources"), container.get("allocatedResources"))
             for field in ("containerStatuses", "initContainerStatuses")

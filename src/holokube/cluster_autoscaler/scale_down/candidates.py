@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from holokube.cluster_autoscaler.groups import GroupView
 from holokube.cluster_autoscaler.node_facts import changed_places
-from holokube.cluster_autoscaler.objects import name_of
+from holokube.cluster_autoscaler.objects import name_of, pod_key
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.pods.priority_order import sort_as_go
 from holokube.cluster_autoscaler.scale_down.cooldown import LocalDelays
-from holokube.cluster_autoscaler.scale_down.drain import Emptiness, lasting_emptiness_of
+from holokube.cluster_autoscaler.scale_down.drain import Emptiness, witnessed_emptiness_of
 from holokube.cluster_autoscaler.scale_down.drain_rules import DrainContext, DrainRule, Judge
 from holokube.cluster_autoscaler.scale_down.input import ScaleDownInput
 from holokube.cluster_autoscaler.scale_down.reasons import UnremovableReason
@@ -21,6 +21,7 @@ from holokube.kube.types import JsonObject
 _PLUS_ONE: Final = bytes((value + 1) % 256 for value in range(256))
 _NOT_OURS: Final = (UnremovableReason.NOT_AUTOSCALED, "")
 _ORDERS_MAX: Final = 16
+_NOT_EMPTY: Final = 4
 _Refusal = tuple[UnremovableReason, str]
 
 
@@ -87,6 +88,8 @@ class CandidateFinder:
         self._listed: _Listed | None = None
         self._known: dict[str, tuple[int, int]] = {}
         """The mark and the rank of nodes, as far as time does not change it."""
+        self._witnesses: dict[str, tuple[str, JsonObject]] = {}
+        """Pods, by key and as objects, for each of which its node is not empty whatever else becomes of it."""
         self._ranked: dict[str, int] = {}
         """The ranks of all nodes of the list."""
         self._ranks = bytearray()
@@ -129,19 +132,18 @@ class CandidateFinder:
         ):  # fmt: skip
             self._listed = renewed
             return renewed
-        nodes: list[JsonObject] = []
-        names: list[str] = []
+        nodes: list[JsonObject] = list(observation.nodes)
+        names: list[str] = [node["metadata"]["name"] for node in nodes]
         others: list[Unremovable] = []
-        group_id_of, refusal_of = observation.group_of_node.get, refusals.get
-        for node in observation.nodes:
-            name: str = node["metadata"]["name"]
-            refusal = refusal_of(group_id_of(name, ""), _NOT_OURS)
-            if refusal is None:
-                nodes.append(node)
-                names.append(name)
-            else:
-                others.append(Unremovable(node, refusal[0], detail=refusal[1]))
-        index_of = {name: index for index, name in enumerate(names)}
+        found = [refusals.get(group_id or "", _NOT_OURS) for group_id in map(observation.group_of_node.get, names)]
+        if found.count(None) < len(found):
+            others = [
+                Unremovable(node, refusal[0], detail=refusal[1])
+                for node, refusal in zip(nodes, found, strict=True) if refusal is not None
+            ]
+            nodes = [node for node, refusal in zip(nodes, found, strict=True) if refusal is None]
+            names = [name for name, refusal in zip(names, found, strict=True) if refusal is None]
+        index_of = dict(zip(names, range(len(names)), strict=True))
         self._listed = None
         return _Listed(observation.nodes, observation.group_of_node, refusals, nodes, names, index_of, others)
 
@@ -166,12 +168,14 @@ class CandidateFinder:
         is_new = listed is not self._listed
         if changed is None:
             ranked.clear()
+            self._witnesses.clear()
         to_do = self._loose.union(changed or (), snapshot.touched)
         self._loose = set()
         if is_new or changed is None:
             for name in ranked.keys() - listed.index_of.keys():
                 del ranked[name]
                 self._known.pop(name, None)
+                self._witnesses.pop(name, None)
             to_do |= listed.index_of.keys() - ranked.keys()
         # Budgets and controllers are not asked here: a node is empty or it is not.
         context = DrainContext(given.observation.now_s, self._options)
@@ -190,10 +194,18 @@ class CandidateFinder:
         known = self._known.get(name)
         if known is not None and known[0] == mark:
             return known[1]
-        emptiness, lasts = Emptiness(False), False
+        emptiness, lasts, witness = Emptiness(False), False, None
         if snapshot.has_node(name):
-            emptiness, lasts = lasting_emptiness_of(snapshot.pods_on(name), self._judge, context)
-        rank = 4 * (not emptiness.is_empty) + 2 * emptiness.has_on_completion_pods
+            seen = self._witnesses.get(name)
+            if seen is not None and snapshot.has_loaded(*seen, name):
+                # That pod is there in truth, so whatever this turn has put beside it makes no difference.
+                if mark is not None:
+                    self._known[name] = mark, _NOT_EMPTY
+                return _NOT_EMPTY
+            emptiness, lasts, witness = witnessed_emptiness_of(snapshot.pods_on(name), self._judge, context)
+        if mark is not None and witness is not None:
+            self._witnesses[name] = pod_key(witness), witness
+        rank = _NOT_EMPTY * (not emptiness.is_empty) + 2 * emptiness.has_on_completion_pods
         if mark is not None and lasts:
             self._known[name] = mark, rank
         else:

@@ -65,12 +65,21 @@ def lasting_emptiness_of(
     pods: Iterable[JsonObject], rules: tuple[DrainRule, ...] | Judge, context: DrainContext
 ) -> tuple[Emptiness, bool]:
     """The same, and whether the answer holds as long as the pods are the same, whatever the time."""
+    emptiness, lasts, _ = witnessed_emptiness_of(pods, rules, context)
+    return emptiness, lasts
+
+
+def witnessed_emptiness_of(
+    pods: Iterable[JsonObject], rules: tuple[DrainRule, ...] | Judge, context: DrainContext
+) -> tuple[Emptiness, bool, JsonObject | None]:
+    """The same, and the pod for which a node is not empty, if that holds as long as that pod is there."""
     decide = rules if isinstance(rules, Judge) else partial(judge, rules=rules)
     waits, lasts = False, True
     for pod in pods:
-        lasts = lasts and not depends_on_time(pod)
+        is_lasting = not depends_on_time(pod)
+        lasts = lasts and is_lasting
         outcome = decide(pod, context=context).outcome
         if outcome is Outcome.BLOCK or (outcome is Outcome.DRAIN and not is_daemon_set_pod(pod)):
-            return Emptiness(False), lasts
+            return Emptiness(False), lasts, pod if is_lasting else None
         waits = waits or outcome is Outcome.WAIT
-    return Emptiness(True, waits), lasts
+    return Emptiness(True, waits), lasts, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import filterfalse
 from typing import NamedTuple, TypeVar
 
 from holokube.cluster_autoscaler.cloud.provider import GroupOptions
@@ -45,7 +46,7 @@ class Eligibility:
     reasons: dict[str, Unremovable] = field(default_factory=dict)
     """Why the others stay, by name."""
     utilization: dict[str, Utilization] = field(default_factory=dict)
-    """Of every candidate that was looked at so closely."""
+    """Of every candidate that was looked at so closely, in no order."""
 
     @property
     def ineligible(self) -> list[Unremovable]:
@@ -179,11 +180,10 @@ class EligibilityFilter:
             verdict = verdicts.get(name)
             if verdict is not None and not self._still_holds(verdict, name, given):
                 self._judge(listed[name], given)
-        return Eligibility(
-            [name for name in names if name not in staying],
-            {name: staying[name] for name in names if name in staying},
-            {name: used[name] for name in names if name in used},
-        )
+        # Thousands of nodes in the order of the candidates: no loop is as quick as these.
+        stay = list(filter(staying.__contains__, names))
+        eligible = list(filterfalse(staying.__contains__, names)) if len(stay) < len(names) else []
+        return Eligibility(eligible, dict(zip(stay, map(staying.__getitem__, stay), strict=True)), dict(used))
 
     def _judge(self, node: JsonObject, given: ScaleDownInput) -> _Verdict:
         name = name_of(node)
@@ -236,14 +236,15 @@ def _judge(
     table = UtilizationTable(
         given.snapshot.state_of(name), given.observation.now_s,
         ignore_mirror_pods=options.ignore_mirror_pods_utilization)
-    lasts = not (is_to_be_deleted(node) or table.has_terminating(given.snapshot.row(name)))
-    stays_for, used = _why_not(node, given, options, table)
-    return _Verdict(mark, group_id, listed, stays_for, used, lasts)
+    has_terminating = table.has_terminating(given.snapshot.row(name))
+    stays_for, used = _why_not(node, given, options, table, has_terminating=has_terminating)
+    return _Verdict(mark, group_id, listed, stays_for, used, not (has_terminating or is_to_be_deleted(node)))
 
 
 def _why_not(
-    node: JsonObject, given: ScaleDownInput, options: AutoscalerOptions, table: UtilizationTable
-) -> tuple[Unremovable | None, Utilization | None]:
+    node: JsonObject, given: ScaleDownInput, options: AutoscalerOptions, table: UtilizationTable, *,
+    has_terminating: bool,
+) -> tuple[Unremovable | None, Utilization | None]:  # fmt: skip
     """Why a node is not worth a simulation, and how much it is used as far as that was looked at."""
     name = name_of(node)
     if is_being_deleted(node, given.observation.now_s):
@@ -254,7 +255,8 @@ def _why_not(
     if group is None:
         return Unremovable(node, UnremovableReason.NOT_AUTOSCALED), None
     gpu = given.gpu_config(node)
-    used = table.of(name, ignore_daemon_sets=group.options.ignore_daemon_sets_utilization, gpu=gpu)
+    used = table.of(
+        name, ignore_daemon_sets=group.options.ignore_daemon_sets_utilization, gpu=gpu, has_terminating=has_terminating)
     if used is None:
         detail = "the node has no allocatable cpu or memory"
         return Unremovable(node, UnremovableReason.UNEXPECTED_ERROR, detail=detail), None

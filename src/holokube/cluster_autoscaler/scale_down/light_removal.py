@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from holokube.cluster_autoscaler.hinting import Hints
-from holokube.cluster_autoscaler.placing import Places, RoomLeft, asks_only_for_room, places_for
+from holokube.cluster_autoscaler.placing import ROOM_COLUMNS, Places, RoomLeft, asks_only_for_room, places_for
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.snapshot import ClusterSnapshot
 from holokube.kube.types import JsonObject
@@ -111,6 +111,10 @@ class LightRemovals:
         names = self._names
         return [
             (name, tuple([(facts, names[index]) for facts, index in placed])) for name, placed in self._removed]
+
+    def room_left(self) -> dict[str, list[int]]:
+        """What the nodes that were looked at for pods have left: millicores, milli-bytes and thousandths of pods."""
+        return {self._names[index]: [left[column] for column in ROOM_COLUMNS] for index, left in self._left.looked_at()}
 
     def catch_up(self) -> None:
         """Tell the snapshot what has happened here."""

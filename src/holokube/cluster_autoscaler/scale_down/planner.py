@@ -91,6 +91,10 @@ class ScaleDownPlanner:
         these nodes changes and others get only emptier; None if more than that may make a difference."""
         return self._removal.settled_on() if self._unneeded else None
 
+    def room_left(self) -> dict[str, list[int]]:
+        """What the nodes that pods would go to have left then; for those who were told what it is settled on."""
+        return self._removal.room_left()
+
     def clear(self) -> None:
         """Forget since when nodes are unneeded."""
         self._unneeded.clear()

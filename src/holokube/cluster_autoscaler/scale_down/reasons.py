@@ -8,6 +8,9 @@ from enum import StrEnum
 class UnremovableReason(StrEnum):
     """Why a node is not removed."""
 
+    # The reasons of all nodes are counted in every turn, and an Enum's own hash is many times as slow.
+    __hash__ = str.__hash__
+
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_AUTOSCALED = "NotAutoscaled"

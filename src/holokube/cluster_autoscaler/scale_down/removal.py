@@ -47,6 +47,16 @@ class RemovalSimulator:
         """
         return self._moves.controllers if self._is_settled() else None
 
+    def room_left(self) -> dict[str, list[int]]:
+        """What the nodes that pods were moved to have left after that: millicores, milli-bytes, thousandths of pods.
+
+        To be asked where it is settled where pods go, and before the snapshot is another one.
+        """
+        # What stands was known without counting anything.
+        if self._standing is not None and self._snapshot is not None:
+            return self._standing.room_left(self._snapshot)
+        return self._light.room_left() if self._light is not None else {}
+
     def _is_settled(self) -> bool:
         """Whether each pod that was moved in this round went where it had gone the time before."""
         return self._light is not None and not self._light.has_searched and not self._saw_guests

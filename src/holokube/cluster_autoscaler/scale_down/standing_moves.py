@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from holokube.cluster_autoscaler.placing import ROOM_COLUMNS
 from holokube.cluster_autoscaler.pods.kinds import PodFacts, PodKind
 from holokube.cluster_autoscaler.scale_down.known_moves import NodePods
 from holokube.cluster_autoscaler.scale_down.report import NodeToRemove
@@ -90,6 +91,14 @@ class StandingMoves:
         if not bool(((room >= demand.amounts) | ~demand.is_asked).all()):
             return False
         return all(bool(state.feasible(cls)[rows[at]].all()) for cls, at in demand.at.items())
+
+    def room_left(self, snapshot: ClusterSnapshot) -> dict[str, list[int]]:
+        """What the nodes that pods are sent to have left then: millicores, milli-bytes and thousandths of pods."""
+        demand, state = self._demand, snapshot.state
+        rows = np.array([state.node_names[name] for name in demand.destinations], dtype=np.intp)
+        columns = demand.amounts.shape[1]
+        left = state.nodes.allocatable[rows, :columns] - state.nodes.used[rows, :columns] - demand.amounts
+        return dict(zip(demand.destinations, left[:, list(ROOM_COLUMNS)].tolist(), strict=True))
 
     def _sum_up(self, snapshot: ClusterSnapshot) -> _Demand:
         state = snapshot.state

@@ -50,10 +50,13 @@ class KubeletView:
         speaks_for: Callable[[str], bool] = _everything,
         name: str = "kubelet-api",
         by_node: str = "",
+        counts_when_asked: bool = False,
     ) -> None:
         """``speaks_for`` tells whether the kubelet of a node lives in this process and answers now.
 
-        ``by_node`` names an index of the pods that is there already; indexes of its own begin with ``name``.
+        ``by_node`` names an index of the pods that is there already; indexes of its own begin with ``name``. With
+        ``counts_when_asked``, what ended containers have used is kept only once somebody has looked at a node's
+        counter: it still never falls for whoever looks, and costs nothing where nobody does.
         """
         self._clock = clock
         self._usage = usage
@@ -65,14 +68,18 @@ class KubeletView:
             pods.add_index(self._by_node, _node_of, heeds=SPEC)
         nodes.add_index(self._by_address, internal_addresses)
         self._ended_core_ns: dict[str, int] = {}
-        self._remove = [
-            nodes.add_handler(self._on_node, heeds=EXISTENCE), pods.add_handler(self._on_pod, heeds=STATUS),
-        ]
+        self._pod_informer = pods
+        self._counts = False
+        self._remove = [nodes.add_handler(self._on_node, heeds=EXISTENCE)]
+        if not counts_when_asked:
+            self._begin_to_count()
+
+    def _begin_to_count(self) -> None:
+        self._counts = True
+        self._remove.append(self._pod_informer.add_handler(self._on_pod, heeds=STATUS))
 
     @classmethod
-    def of_fleet(
-        cls, clock: Clock, fleet: Fleet
-    ) -> KubeletView:
+    def of_fleet(cls, clock: Clock, fleet: Fleet, *, counts_when_asked: bool = False) -> KubeletView:
         """The view of a fleet, on its own informers: a kubelet answers while the fleet speaks for its node."""
 
         def speaks_for(node: str) -> bool:
@@ -82,7 +89,7 @@ class KubeletView:
         return cls(
             clock, fleet.node_informer, fleet.pod_informer, usage=fleet.usage, speaks_for=speaks_for,
             # A second index of all pods would cost the fleet a good part of what it saves elsewhere.
-            name=f"kubelet-api/{fleet.identity}", by_node=fleet.by_node,
+            name=f"kubelet-api/{fleet.identity}", by_node=fleet.by_node, counts_when_asked=counts_when_asked,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -153,6 +160,8 @@ class KubeletView:
 
     def node_core_ns(self, node: JsonObject) -> int:
         """The node's CPU counter."""
+        if not self._counts:
+            self._begin_to_count()
         now_s = self.now_s
         name = node["metadata"]["name"]
         own_s = max(0.0, now_s - node_start_s(node))
@@ -193,6 +202,8 @@ class KubeletView:
 
     def _spent_by_ended(self, old: JsonObject, new: JsonObject) -> int:
         """What the containers have used that ran in one state of a pod and do not in the next."""
+        if _has_the_same_containers(old["status"], new.get("status") or {}):
+            return 0
         alive = set(started_containers(new))
         ended = {name for name, started in started_containers(old) if (name, started) not in alive}
         if not ended:
@@ -200,6 +211,16 @@ class KubeletView:
         return sum(
             use.cpu_core_ns(_end_s(new, use.name) or self.now_s) for use in self.containers(old) if use.name in ended
         )
+
+
+def _has_the_same_containers(old: JsonObject, new: JsonObject) -> bool:
+    """Whether a change was about something else, conditions say: then the very same lists are there, in process."""
+    if old.get("phase") != new.get("phase"):
+        return False
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        if old.get(field) is not new.get(field):
+            return False
+    return True
 
 
 def node_start_s(node: JsonObject) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.api import labels
 from holokube.karpenter.api.durations import duration_s
 from holokube.kube import conditions
@@ -49,12 +50,13 @@ class NodeClassRef(NamedTuple):
         return labels.node_class_label(self.group, self.kind)
 
 
+@lru_cache(maxsize=16_384)
 def seconds_of(time: str | None) -> float | None:
     """A time of the API as seconds since 1970."""
     return parse_time(time).timestamp() if time else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class NodeClaim:
     """A frozen view over the JSON object; parts that cost something are read when asked for, and kept.
 
@@ -65,15 +67,20 @@ class NodeClaim:
     name: str
     uid: str
 
+    _metadata: Mapping[str, Any] = field(repr=False)
+
+    def __init__(self, object: JsonObject) -> None:
+        # Views are made by the hundred thousand, and what a dataclass generates for frozen fields takes twice as long.
+        own = self.__dict__
+        own["object"] = object
+        own["_metadata"] = metadata = object.get("metadata") or _EMPTY
+        own["name"] = metadata.get("name", "")
+        own["uid"] = metadata.get("uid", "")
+
     @classmethod
     def of(cls, obj: JsonObject) -> NodeClaim:
         """The claim in an API object."""
-        metadata = obj.get("metadata") or _EMPTY
-        return cls(obj, metadata.get("name", ""), metadata.get("uid", ""))
-
-    @property
-    def _metadata(self) -> Mapping[str, Any]:
-        return self.object.get("metadata") or _EMPTY
+        return cls(obj)
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -125,42 +132,42 @@ class NodeClaim:
         """The node class."""
         return NodeClassRef.from_json(self.spec.get("nodeClassRef"))
 
-    @cached_property
+    @lazy
     def requirements(self) -> Requirements:
         """What the node must be like."""
         return Requirements.from_json(self.spec.get("requirements"))
 
-    @cached_property
+    @lazy
     def taints(self) -> tuple[Taint, ...]:
         """Taints that the node keeps."""
         return tuple(map(Taint.from_json, self.spec.get("taints") or ()))
 
-    @cached_property
+    @lazy
     def startup_taints(self) -> tuple[Taint, ...]:
         """Taints that somebody takes away when the node is ready for pods."""
         return tuple(map(Taint.from_json, self.spec.get("startupTaints") or ()))
 
-    @cached_property
+    @lazy
     def requests(self) -> ResourceVector:
         """What the pods planned for it need."""
         return parse_resources((self.spec.get("resources") or _EMPTY).get("requests"))
 
-    @cached_property
+    @lazy
     def capacity(self) -> ResourceVector:
         """What the provider says the node will have."""
         return parse_resources(self.status.get("capacity"))
 
-    @cached_property
+    @lazy
     def allocatable(self) -> ResourceVector:
         """What the provider says pods will have."""
         return parse_resources(self.status.get("allocatable"))
 
-    @cached_property
+    @lazy
     def expire_after_s(self) -> float | None:
         """After which age it goes; None for never, as for a claim in which no server has filled in the default."""
         return duration_s(self.spec, "expireAfter")
 
-    @cached_property
+    @lazy
     def termination_grace_period_s(self) -> float | None:
         """How long a drain may take; None for as long as it needs."""
         return duration_s(self.spec, "terminationGracePeriod")
@@ -195,7 +202,7 @@ class NodeClaim:
         """When a pod last came to the node or left it."""
         return seconds_of(self.status.get("lastPodEventTime"))
 
-    @cached_property
+    @lazy
     def termination_deadline_s(self) -> float | None:
         """When a drain that is under way ends by force; None if it may take its time, or the annotation is no time."""
         text = self.annotations.get(labels.TERMINATION_TIMESTAMP)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.api import labels
 from holokube.karpenter.api.budgets import Budget, allowed_disruptions
 from holokube.karpenter.api.durations import duration_s
@@ -125,12 +125,12 @@ class NodePool:
         """Whether it has a fixed number of nodes."""
         return self.replicas is not None
 
-    @cached_property
+    @lazy
     def created_s(self) -> float:
         """When the object was created, in seconds since 1970; 0 if it was not yet."""
         return seconds_of(self._metadata.get("creationTimestamp")) or 0.0
 
-    @cached_property
+    @lazy
     def node_labels(self) -> Mapping[str, str]:
         """Labels of every node of the pool: the template's, the pool's name and the node class's."""
         found = {**self.template_labels, NODEPOOL_LABEL: self.name}
@@ -139,12 +139,12 @@ class NodePool:
             found[ref.label] = ref.name
         return found
 
-    @cached_property
+    @lazy
     def template_requirements(self) -> Requirements:
         """What every node of the pool is like: requirements and labels together."""
         return self.requirements.merged(Requirements.from_labels(self.node_labels))
 
-    @cached_property
+    @lazy
     def hash(self) -> str:
         """Changes when a node made from the old template should be replaced."""
         return pool_hash((self.object.get("spec") or _EMPTY).get("template") or _EMPTY)

@@ -8,15 +8,21 @@ protected for a while. The first two are looked at when the book is read; nodes 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from holokube.karpenter.api.node_pool import BALANCED
+from holokube.karpenter.api.node_pool import BALANCED, NodePool
 from holokube.karpenter.disruption.budgets import PoolCount, counted_for
-from holokube.karpenter.disruption.candidates import CandidateRules, candidate_of, has_bounded_drain, obstructions
+from holokube.karpenter.disruption.candidates import (
+    CandidateRules,
+    candidate_of,
+    has_bounded_drain,
+    is_unobstructed,
+    obstructions,
+)
 from holokube.karpenter.disruption.types import (
     UNTOLD,
     Blocker,
@@ -33,6 +39,7 @@ from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from holokube.pricing.instance_types import InstanceType
 
+PassesOver = Callable[[StateNode, NodePool], bool]
 _BEFORE_NOMINATION: Final = frozenset({
     Blocker.NOT_MANAGED, Blocker.NO_NODE, Blocker.REBOOTING, Blocker.DELETING, Blocker.NOT_INITIALIZED,
     Blocker.NOT_REGISTERED,
@@ -52,15 +59,16 @@ class _Record:
         self._rules = rules
         self.first: Obstruction | None = None
         """The first reason against it, nominations aside."""
-        for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
-            if one.blocker is not Blocker.NOMINATED:
-                self.first = one
-                break
+        if not is_unobstructed(node, rules):
+            for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
+                if one.blocker is not Blocker.NOMINATED:
+                    self.first = one
+                    break
         self.is_timed = any(guard != "true" for guard in node.guards) if node.guards else False
         self._candidate: Candidate | None = None
         self.counted: tuple[str, bool] | None
         """The pool that it counts for in budgets, and whether as one that is being disrupted."""
-        self._passed_over: dict[object, bool]
+        self._passed_over: dict[PassesOver, bool]
         """By rule: whether methods that go by it have nothing to do with the node."""
         if before is not None and _differ_in_pods_alone(before.node, node):
             self.counted, self._passed_over = before.counted, before._passed_over  # noqa: SLF001 - of the same class
@@ -83,9 +91,8 @@ class _Record:
             self._candidate = candidate_of(self.node, self._rules)
         return self._candidate
 
-    def is_passed_over(self, method: Picky) -> bool:
-        """Whether a method has nothing to do with it, whatever its pods are."""
-        rule = method.passes_over
+    def is_passed_over(self, rule: PassesOver) -> bool:
+        """Whether methods that go by a rule have nothing to do with it, whatever its pods are."""
         found = self._passed_over.get(rule)
         if found is None:
             labels = self.node.labels
@@ -101,15 +108,36 @@ def _differ_in_pods_alone(one: StateNode, other: StateNode) -> bool:
     return one.node is other.node and one.node_claim is other.node_claim and one.is_marked == other.is_marked
 
 
-class _Chosen:
-    """The nodes that one method would take, and those that it has something to say about."""
+class _Entry(NamedTuple):
+    """A candidate in the order of ranks; numbers keep apart those of the same rank."""
 
-    def __init__(self, method: Method) -> None:
-        self._method = method
-        self._picky = method if isinstance(method, Picky) else None
-        self.taken: dict[StateNode, Candidate] = {}
-        self.ranked: list[tuple[tuple[float, str], Candidate]] = []
+    rank: tuple[float, str]
+    number: int
+    candidate: Candidate
+
+
+class _Judgement(NamedTuple):
+    """What decides whether a method takes a node. Methods with the same judgement take the same nodes."""
+
+    disruption_class: DisruptionClass
+    obstruction: Callable[[Candidate], Obstruction | None]
+    rule: PassesOver | None
+
+    @classmethod
+    def of(cls, method: Method) -> _Judgement:
+        rule = method.passes_over if isinstance(method, Picky) else None
+        return cls(method.disruption_class, method.obstruction, rule)
+
+
+class _Chosen:
+    """The nodes that methods of one judgement would take, and those that they have something to say about."""
+
+    def __init__(self, judgement: _Judgement) -> None:
+        self._class, self._obstruction, self._rule = judgement
+        self.taken: dict[StateNode, _Entry] = {}
+        self.ranked: list[_Entry] = []
         """The same, best first."""
+        self._numbered = 0
         self.told: dict[StateNode, tuple[Candidate, Obstruction]] = {}
         self.pools: dict[str, int] = {}
         """How many of each pool are taken."""
@@ -121,28 +149,28 @@ class _Chosen:
         return news
 
     def add(self, record: _Record) -> None:
-        if record.obstruction(self._method.disruption_class) is not None:
+        if record.first is not None and record.obstruction(self._class) is not None:
             return
-        if self._picky is not None and record.is_passed_over(self._picky):
+        if self._rule is not None and record.is_passed_over(self._rule):
             return
         candidate = record.candidate
-        obstruction = self._method.obstruction(candidate)
+        obstruction = self._obstruction(candidate)
         if obstruction is None:
-            self.taken[record.node] = candidate
-            insort(self.ranked, (candidate.rank, candidate), key=_rank)
+            self._numbered += 1
+            entry = self.taken[record.node] = _Entry(candidate.rank, self._numbered, candidate)
+            insort(self.ranked, entry)
             self.pools[candidate.pool.name] = self.pools.get(candidate.pool.name, 0) + 1
             self._news[candidate] = True
         elif obstruction.blocker not in UNTOLD:
             self.told[record.node] = candidate, obstruction
 
     def drop(self, node: StateNode) -> None:
-        self.told.pop(node, None)
-        candidate = self.taken.pop(node, None)
-        if candidate is not None:
-            place = bisect_left(self.ranked, candidate.rank, key=_rank)
-            while self.ranked[place][1] is not candidate:
-                place += 1
-            del self.ranked[place]
+        if self.told:
+            self.told.pop(node, None)
+        entry = self.taken.pop(node, None)
+        if entry is not None:
+            del self.ranked[bisect_left(self.ranked, entry)]
+            candidate = entry.candidate
             self.pools[candidate.pool.name] -= 1
             if self._news.pop(candidate, None) is None:
                 # Who came and went in between is no news.
@@ -158,16 +186,15 @@ class Roster:
         """Whose news they are."""
         self.news = chosen.news
         """Who has come, and who has gone, since this was asked the last time; whether they are left out or not."""
-        self.everyone = chosen.taken.values
+        self._taken = chosen.taken
+
+    def everyone(self) -> list[Candidate]:
         """All of them, whether they are left out or not."""
+        return [entry.candidate for entry in self._taken.values()]
 
     def is_left_out(self, candidate: Candidate) -> bool:
         """Whether one cannot be taken just now."""
         return candidate.node in self._excluded
-
-
-def _rank(ranked: tuple[tuple[float, str], Candidate]) -> tuple[float, str]:
-    return ranked[0]
 
 
 class CandidateBook:
@@ -184,7 +211,10 @@ class CandidateBook:
         self._nominated: dict[StateNode, None] = {}
         self._by_id: dict[str, StateNode] = {}
         self._counts: dict[str, list[int]] = {}
-        self._chosen: dict[str, _Chosen] = {}
+        self._chosen: dict[_Judgement, _Chosen] = {}
+        self._of_method: dict[str, _Chosen] = {}
+        self._left: dict[str, int] = {}
+        """How many candidates methods have, once it was counted."""
         self._excluded: dict[StateNode, Obstruction] = {}
         self._named: dict[str, tuple[Sequence[InstanceType], Mapping[str, InstanceType]]] = {}
 
@@ -214,7 +244,7 @@ class CandidateBook:
             self._put(node)
         for node in changed:
             self._put(node, before.get(node.provider_id))
-        self._excluded = {}
+        self._excluded, self._left = {}, {}
         for node in [one for one in self._nominated if not one.is_nominated(rules.now_s)]:
             del self._nominated[node]
         for node in self._nominated:
@@ -265,38 +295,42 @@ class CandidateBook:
         return {pool: PoolCount(total, disrupting) for pool, (total, disrupting) in self._counts.items() if total}
 
     def _of(self, method: Method) -> _Chosen:
-        found = self._chosen.get(method.name)
+        found = self._of_method.get(method.name)
         if found is None:
-            found = self._chosen[method.name] = _Chosen(method)
-            for record in self._records.values():
-                found.add(record)
+            judgement = _Judgement.of(method)
+            found = self._chosen.get(judgement)
+            if found is None:
+                found = self._chosen[judgement] = _Chosen(judgement)
+                for record in self._records.values():
+                    found.add(record)
+            self._of_method[method.name] = found
         return found
 
     def candidates(self, method: Method) -> list[Candidate]:
         """The candidates that a method would take, in the order of nodes."""
-        return sorted((one for _, one in self._of(method).ranked if one.node not in self._excluded), key=_node_serial)
+        return sorted(self.ranked(method), key=_node_serial)
 
     def ranked(self, method: Method) -> list[Candidate]:
         """The same, best first."""
         excluded = self._excluded
         if not excluded:
-            return [one for _, one in self._of(method).ranked]
-        return [one for _, one in self._of(method).ranked if one.node not in excluded]
+            return [one for _, _, one in self._of(method).ranked]
+        return [one for _, _, one in self._of(method).ranked if one.node not in excluded]
 
     def in_rank_order(self, method: Method) -> Iterator[Candidate]:
         """The same one by one, for who does not need them all."""
         excluded = self._excluded
-        return (one for _, one in self._of(method).ranked if one.node not in excluded)
+        return (one for _, _, one in self._of(method).ranked if one.node not in excluded)
 
     def first(self, method: Method, count: int) -> list[Candidate]:
         """So many of them, best first."""
         if not self._excluded:
-            return [one for _, one in self._of(method).ranked[:count]]
+            return [one for _, _, one in self._of(method).ranked[:count]]
         return list(islice(self.in_rank_order(method), count))
 
     def named(self, method: Method, names: Collection[str]) -> list[Candidate]:
         """Those of these names, in the order of nodes."""
-        found = [one for node, one in self._of(method).taken.items() if node.name in names]
+        found = [entry.candidate for node, entry in self._of(method).taken.items() if node.name in names]
         return sorted((one for one in found if one.node not in self._excluded), key=_node_serial)
 
     def pools(self, method: Method) -> set[str]:
@@ -304,9 +338,9 @@ class CandidateBook:
         chosen = self._of(method)
         counts = dict(chosen.pools)
         for node in self._excluded:
-            candidate = chosen.taken.get(node)
-            if candidate is not None:
-                counts[candidate.pool.name] -= 1
+            entry = chosen.taken.get(node)
+            if entry is not None:
+                counts[entry.candidate.pool.name] -= 1
         return {pool for pool, count in counts.items() if count}
 
     def roster(self, method: Method) -> Roster:
@@ -315,8 +349,11 @@ class CandidateBook:
 
     def count(self, method: Method) -> int:
         """How many that are."""
-        taken = self._of(method).taken
-        return len(taken) - sum(node in taken for node in self._excluded)
+        found = self._left.get(method.name)
+        if found is None:
+            taken = self._of(method).taken
+            found = self._left[method.name] = len(taken) - sum(node in taken for node in self._excluded)
+        return found
 
     def ruled_out(self, method: Method) -> list[tuple[Candidate, Obstruction]]:
         """Candidates that a method cannot take, and has something to say about, in the order of nodes."""

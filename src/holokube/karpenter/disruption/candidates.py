@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from holokube.karpenter.api.durations import duration_s
 from holokube.karpenter.api.labels import DO_NOT_DISRUPT
+from holokube.karpenter.api.node_claim import seconds_of
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption import costs, pods
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits, Obstacle
 from holokube.karpenter.disruption.types import Blocker, Candidate, DisruptionClass, Notice, NoticeKind, Obstruction
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, NODEPOOL_LABEL, ZONE_LABEL
-from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import InstanceType
 
@@ -56,6 +56,19 @@ def obstructions(
         yield Obstruction(Blocker.UNKNOWN_POOL, f"NodePool not found (NodePool={pool})")
     if disruption_class is DisruptionClass.GRACEFUL or not has_bounded_drain(node.node_claim):
         yield from pod_obstructions(node, rules)
+
+
+def is_unobstructed(node: StateNode, rules: CandidateRules) -> bool:
+    """Whether nothing stands against a node that nobody disrupts already, nominations aside, as is usual.
+
+    A quick look: False if that takes a longer one.
+    """
+    if node.node is None or node.node_claim is None or node.is_marked_for_deletion or not node.is_initialized:
+        return False
+    if node.guards or rules.limits.essence or node.is_rebooting or node.annotations.get(DO_NOT_DISRUPT) == "true":
+        return False
+    pool = node.labels.get(NODEPOOL_LABEL)
+    return pool in rules.pools and pool in rules.types_of_pool
 
 
 def _node_obstructions(node: StateNode, now_s: float) -> Iterator[Obstruction]:
@@ -138,18 +151,19 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
     zone, capacity_type = labels.get(ZONE_LABEL, ""), labels.get(CAPACITY_TYPE_LABEL, "")
     # All pods count for the one cost, even such as lower it; only those that have to move for the other.
     disruption_cost, reschedule_cost = 0.0, costs.NODE_BASE_COST
-    reschedulable: list[JsonObject] = []
-    movable: list[JsonObject] = []
+    reads_deletion_cost, limits = rules.reads_deletion_cost, rules.limits
+    found: list[JsonObject] = []
     for facts in node.facts:
-        pod = facts.pod
-        cost = facts.cost if rules.reads_deletion_cost else costs.eviction_cost(pod, reads_deletion_cost=False)
+        cost = facts.cost if reads_deletion_cost else costs.eviction_cost(facts.pod, reads_deletion_cost=False)
         disruption_cost += cost
         if facts.is_reschedulable:
-            reschedulable.append(pod)
-            reschedule_cost += max(0.0, cost)
-            # Without a word of its own and without budgets, every pod leaves.
-            if (facts.guard is None and not rules.limits.essence) or rules.limits.will_leave(pod, rules.now_s):
-                movable.append(pod)
+            found.append(facts.pod)
+            if cost > 0.0:
+                reschedule_cost += cost
+    reschedulable = movable = tuple(found)
+    if node.guards or limits.essence:
+        # Otherwise, without a word of their own and without budgets, all of them leave.
+        movable = tuple([pod for pod in reschedulable if limits.will_leave(pod, rules.now_s)])
     remaining = costs.lifetime_remaining(
         _created_s(node.node_claim), duration_s(node.node_claim.get("spec") or {}, "expireAfter"), rules.now_s
     )
@@ -162,8 +176,8 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
         price=costs.offering_price(instance_type, zone, capacity_type),
         disruption_cost=disruption_cost * remaining,
         reschedule_cost=reschedule_cost,
-        reschedulable_pods=tuple(reschedulable),
-        movable_pods=tuple(movable),
+        reschedulable_pods=reschedulable,
+        movable_pods=movable,
     )
 
 
@@ -173,5 +187,4 @@ def has_bounded_drain(claim: JsonObject) -> bool:
 
 
 def _created_s(claim: JsonObject) -> float:
-    created = claim["metadata"].get("creationTimestamp")
-    return parse_time(created).timestamp() if created else 0.0
+    return seconds_of(claim["metadata"].get("creationTimestamp")) or 0.0

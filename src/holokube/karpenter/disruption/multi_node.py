@@ -29,7 +29,6 @@ from holokube.karpenter.disruption.types import (
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.min_values import unmet_min_values
-from holokube.kube.requirements import Requirements
 
 TIMEOUT_S: Final = 60.0
 CANDIDATES_MAX: Final = 100
@@ -51,9 +50,8 @@ class MultiNodeConsolidation:
     consolidation_type: Final = "multi"
     is_validated: Final = True
 
-    def obstruction(self, candidate: Candidate) -> Obstruction | None:
-        """Nodes with pods, of pools that consolidate more than empty ones."""
-        return consolidation_obstruction(candidate)
+    obstruction = staticmethod(consolidation_obstruction)
+    """Nodes with pods, of pools that consolidate more than empty ones."""
 
     passes_over = staticmethod(is_too_early)
     """Nodes whose pods came or went too recently."""
@@ -84,7 +82,10 @@ class MultiNodeConsolidation:
         most = len(candidates) if view.outlook is None else view.outlook.most_together(candidates[: high + 1])
         while low <= high:
             middle = (low + high) // 2
-            command = self._try(view, candidates[: middle + 1]) if middle < most else None
+            if middle >= most:
+                high = middle - 1
+                continue
+            command = self._try(view, candidates[: middle + 1])
             if view.elapsed_s() - started_s > TIMEOUT_S:
                 # What took too long does not count; what was found before does.
                 return _Found(best, timed_out=True)
@@ -125,7 +126,7 @@ def without_same_type(
     for candidate in candidates:
         one = candidate.instance_type
         assert one is not None, "only nodes with a known instance type are consolidated"
-        own = Requirements.from_labels(candidate.node.labels)
+        own = candidate.node.label_requirements
         known = prices.get(one.name, math.inf)
         for place in one.offerings:
             if own.is_compatible(place.requirements, allow_undefined=view.well_known):

@@ -41,10 +41,10 @@ def is_active(pod: JsonObject) -> bool:
 
 def is_owned_by(pod: JsonObject, api_version: str, kind: str) -> bool:
     """Whether any of its owners is of that kind, the controlling one or not."""
-    return any(
-        owner.get("kind") == kind and owner.get("apiVersion") == api_version
-        for owner in pod["metadata"].get("ownerReferences") or ()
-    )
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("kind") == kind and owner.get("apiVersion") == api_version:
+            return True
+    return False
 
 
 def is_daemon(pod: JsonObject) -> bool:
@@ -83,12 +83,10 @@ def is_provisionable(pod: JsonObject) -> bool:
     status = pod.get("status") or {}
     if (pod.get("spec") or {}).get("nodeName") or status.get("nominatedNodeName"):
         return False
-    if not any(
-        condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable"
-        for condition in status.get("conditions") or ()
-    ):
-        return False
-    return not is_daemon(pod) and not is_mirror(pod)
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return not is_daemon(pod) and not is_mirror(pod)
+    return False
 
 
 def tolerates_disruption(pod: JsonObject) -> bool:

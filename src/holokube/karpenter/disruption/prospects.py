@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
@@ -18,11 +18,10 @@ from holokube.karpenter.disruption.balanced import total_price
 from holokube.karpenter.disruption.candidate_book import Roster
 from holokube.karpenter.disruption.simulating import describe
 from holokube.karpenter.disruption.types import Blocker, Candidate, Obstruction
-from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Kind, Need, need_of, sizes_of
+from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need, need_of, sizes_of
 from holokube.karpenter.scheduling.pod_facts import PodFacts
-from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
+from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
 from holokube.karpenter.scheduling.problem import pod_key
-from holokube.karpenter.scheduling.results import PodError
 from holokube.karpenter.scheduling.simulation import why_not_counted
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
@@ -34,9 +33,9 @@ QuietUntil = Callable[[StateNode], float]
 """Until when nobody has to be told again why a node stays."""
 
 
-def pods_do_not_fit(failed: dict[str, PodError]) -> Obstruction:
-    """Pods would lose their place."""
-    return Obstruction(Blocker.PODS_DO_NOT_FIT, describe(failed), pods=tuple(failed))
+def pods_do_not_fit(reasons: Mapping[str, str]) -> Obstruction:
+    """Pods would lose their place, for these reasons."""
+    return Obstruction(Blocker.PODS_DO_NOT_FIT, describe(reasons), pods=tuple(reasons))
 
 
 def several(count: int) -> Obstruction:
@@ -55,7 +54,7 @@ def not_cheaper() -> Obstruction:
 class Standing:
     """What candidates of a class have in common, and what the last outlook made of it."""
 
-    __slots__ = ("by_quiet", "is_hopeless", "judge", "members", "need", "price", "sizes")
+    __slots__ = ("by_quiet", "due", "is_hopeless", "judge", "members", "need", "price", "sizes")
 
     def __init__(self, need: Need, price: float) -> None:
         self.need = need
@@ -64,25 +63,45 @@ class Standing:
         self.judge: object = None
         """Who has found out last whether it is hopeless."""
         self.is_hopeless = False
-        self.members: dict[Candidate, None] = {}
-        """Those of a roster."""
+        self.members: dict[Candidate, int] = {}
+        """Those of a roster, numbered as they came."""
+        self.due: dict[Candidate, None] = {}
+        """Those of them of which may have to be told why they stay."""
         self.by_quiet: list[tuple[float, int, Candidate]] = []
-        """A heap of the same, and of some that have gone: until when nobody has to be told why they stay."""
+        """A heap of the others, and of some that have gone: until when nobody has to be told why they stay."""
 
-    def worth_telling(self, now_s: float, quiet_until_s: QuietUntil) -> list[Candidate]:
-        """Members of which has to be told why they stay."""
-        by_quiet, found = self.by_quiet, []
+    def join(self, candidate: Candidate, number: int) -> None:
+        """One more member."""
+        self.members[candidate] = number
+        self.due[candidate] = None
+
+    def leave(self, candidate: Candidate) -> None:
+        """It is none any more."""
+        self.members.pop(candidate, None)
+        self.due.pop(candidate, None)
+
+    def worth_telling(
+        self, now_s: float, quiet_until_s: QuietUntil, is_left_out: Callable[[Candidate], bool]
+    ) -> list[Candidate]:
+        """Members of which has to be told why they stay; those that are left out are not asked about."""
+        by_quiet, due, members = self.by_quiet, self.due, self.members
         while by_quiet and by_quiet[0][0] <= now_s:
-            _, number, candidate = heappop(by_quiet)
-            if candidate in self.members:
+            candidate = heappop(by_quiet)[2]
+            if candidate in members:
+                due[candidate] = None
+        found: list[Candidate] = []
+        quiet: list[tuple[float, Candidate]] = []
+        for candidate in due:
+            if not is_left_out(candidate):
                 until_s = quiet_until_s(candidate.node)
                 if until_s > now_s:
-                    heappush(by_quiet, (until_s, number, candidate))
+                    quiet.append((until_s, candidate))
                 else:
-                    found.append((number, candidate))
-        for number, candidate in found:
-            heappush(by_quiet, (-math.inf, number, candidate))
-        return [candidate for _, candidate in found]
+                    found.append(candidate)
+        for until_s, candidate in quiet:
+            del due[candidate]
+            heappush(by_quiet, (until_s, members[candidate], candidate))
+        return found
 
 
 class _Known:
@@ -131,8 +150,10 @@ class Prospects:
             if has_come:
                 self._join(candidate)
             elif (known := self._known.pop(candidate, None)) is not None:
-                known.standing.members.pop(candidate, None)
+                known.standing.leave(candidate)
         found: list[Candidate] = []
+        untold: list[Candidate] = []
+        is_left_out = roster.is_left_out
         now_s, count = self._now_s(), 0
         for standing in list(self._classes.values()):
             count += len(standing.members)
@@ -141,19 +162,25 @@ class Prospects:
                 continue
             if standing.judge is not judge:
                 standing.judge, standing.is_hopeless = judge, judge.is_hopeless(standing)
-            found += standing.worth_telling(now_s, self._quiet_until_s) if standing.is_hopeless else standing.members
+            if standing.is_hopeless:
+                if standing.due or standing.by_quiet[0][0] <= now_s:
+                    untold += standing.worth_telling(now_s, self._quiet_until_s, is_left_out)
+            else:
+                found += [one for one in standing.members if not is_left_out(one)]
         if len(self._known) > 4 * count + _KEPT_MIN:
             self._known = {one: known for one, known in self._known.items() if one in known.standing.members}
-        return sorted((one for one in found if not roster.is_left_out(one)), key=_RANK)
+        judge.untold = frozenset(untold)
+        found += untold
+        found.sort(key=_RANK)
+        return found
 
     def _join(self, candidate: Candidate) -> None:
         known = self.of(candidate)
         # Its class may have been given up for want of members.
         key = known.standing.need, known.standing.price
         standing = known.standing = self._classes.setdefault(key, known.standing)
-        standing.members[candidate] = None
         self._joined += 1
-        heappush(standing.by_quiet, (-math.inf, self._joined, candidate))
+        standing.join(candidate, self._joined)
 
     def is_quiet(self, candidate: Candidate) -> bool:
         """Whether it was told a short while ago why a candidate stays."""
@@ -190,6 +217,8 @@ class Outlook:
         self._prospects = prospects
         self._headroom = headroom
         self._book = book
+        self.untold: frozenset[Candidate] = frozenset()
+        """Those of which was found that somebody has to be told why they stay, in the last look at a roster."""
         self._foreseen: dict[Need, Foresight | None] = {}
         self._asked: tuple[Candidate, tuple[Blocker | None, Foresight | None]] | None = None
         """The last candidate asked about, and the answer: who asks whether it stays goes on to ask why."""
@@ -211,6 +240,8 @@ class Outlook:
 
     def stays_as_told(self, candidate: Candidate) -> bool:
         """Whether a candidate cannot go for certain, and nobody has to be told again."""
+        if candidate in self.untold:
+            return False
         return self._prospects.is_quiet(candidate) and self._blocker(candidate)[0] is not None
 
     def against(self, candidate: Candidate) -> Obstruction | None:
@@ -219,19 +250,20 @@ class Outlook:
         if blocker is None or foresight is None:
             return None
         if blocker is Blocker.PODS_DO_NOT_FIT:
-            failed: dict[str, PodError] = {}
+            reasons: dict[str, str] = {}
             why, of_node = "", None
-            for node, pod in self._headroom.stranded(foresight, _kinds_and_pods(candidate, self._book)):
+            for node, pod in self._headroom.stranded(foresight, _moving(candidate), self._book):
                 if node is not of_node:
                     why, of_node = why_not_counted(node), node
-                failed[pod_key(pod)] = PodError(pod, why)
-            return pods_do_not_fit(failed)
+                reasons[pod_key(pod)] = why
+            return pods_do_not_fit(reasons)
         return several(foresight.new_nodes) if blocker is Blocker.SEVERAL_REPLACEMENTS else not_cheaper()
 
     def _blocker(self, candidate: Candidate) -> tuple[Blocker | None, Foresight | None]:
         """The reason why a candidate cannot go, and what it is taken from; None if a simulation has to find out."""
-        if self._asked is not None and self._asked[0] is candidate:
-            return self._asked[1]
+        asked = self._asked
+        if asked is not None and asked[0] is candidate:
+            return asked[1]
         standing = self._prospects.of(candidate).standing
         key = standing, candidate.capacity_type == SPOT
         row = self._headroom.row(candidate.node)
@@ -306,12 +338,7 @@ def _pods(candidates: Iterable[Candidate]) -> list[JsonObject]:
 
 def _need(candidate: Candidate, book: FormBook) -> Need:
     """How many pods of each kind have to move."""
-    counts = Counter([(facts.form(book), facts.has_started) for facts in _moving(candidate)])
-    return need_of({Kind(*one): count for one, count in counts.items()})
-
-
-def _kinds_and_pods(candidate: Candidate, book: FormBook) -> list[tuple[Kind, JsonObject]]:
-    return [(Kind(facts.form(book), facts.has_started), facts.pod) for facts in _moving(candidate)]
+    return need_of(Counter([facts.kind(book) for facts in _moving(candidate)]))
 
 
 def _moving(candidate: Candidate) -> list[PodFacts]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Final, Protocol
 
 from holokube.karpenter.disruption import pods as pod_kinds
-from holokube.karpenter.scheduling.results import PodError, Results
+from holokube.karpenter.scheduling.results import Results
 from holokube.kube.types import JsonObject
 
 _ERRORS_SHOWN: Final = 5
@@ -23,13 +24,14 @@ class Simulator(Protocol):
         """
 
 
-def failures(results: Results) -> dict[str, PodError]:
-    """Pods that would lose their place; those that have none now may stay without."""
-    return results.failed_except(pod_kinds.is_provisionable)
+def failures(results: Results) -> dict[str, str]:
+    """Pods that would lose their place, and why; those that have none now may stay without."""
+    failed = results.failed_except(pod_kinds.is_provisionable)
+    return {key: error.reason for key, error in failed.items()}
 
 
-def describe(errors: dict[str, PodError]) -> str:
+def describe(reasons: Mapping[str, str]) -> str:
     """A sentence about pods without a place, not longer than people read."""
-    shown = [f"{key} => {error.reason}" for key, error in list(errors.items())[:_ERRORS_SHOWN]]
-    more = len(errors) - len(shown)
+    shown = [f"{key} => {reason}" for key, reason in islice(reasons.items(), _ERRORS_SHOWN)]
+    more = len(reasons) - len(shown)
     return f"Not all pods would schedule, {', '.join(shown)}{f' and {more} other(s)' if more > 0 else ''}"

@@ -27,11 +27,14 @@ from holokube.karpenter.disruption.types import (
     Obstruction,
     Outcome,
     Reason,
+    is_balanced,
 )
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
 
 TIMEOUT_S: Final = 180.0
+_COUNTED_AT_ONCE: Final = 32
+"""Candidates that are looked at between pauses where counting is enough, which takes next to no time."""
 
 
 class SingleNodeConsolidation:
@@ -43,9 +46,8 @@ class SingleNodeConsolidation:
     consolidation_type: Final = "single"
     is_validated: Final = True
 
-    def obstruction(self, candidate: Candidate) -> Obstruction | None:
-        """Nodes with pods, of pools that consolidate more than empty ones."""
-        return consolidation_obstruction(candidate)
+    obstruction = staticmethod(consolidation_obstruction)
+    """Nodes with pods, of pools that consolidate more than empty ones."""
 
     passes_over = staticmethod(is_too_early)
     """Nodes whose pods came or went too recently."""
@@ -65,25 +67,35 @@ class SingleNodeConsolidation:
         candidates = self._worth_a_look(view, outlook, memory)
         unreached = {candidate.pool.name for candidate in candidates}
         started_s = view.elapsed_s()
+        counted = 0
         for candidate in candidates:
-            if view.elapsed_s() - started_s > TIMEOUT_S:
-                later = memory.with_unreached(tuple(sorted(unreached)))
-                return Outcome(None, later, tuple(notices), timed_out=True)
+            if counted % _COUNTED_AT_ONCE == 0:
+                if counted:
+                    yield
+                if view.elapsed_s() - started_s > TIMEOUT_S:
+                    later = memory.with_unreached(tuple(sorted(unreached)))
+                    return Outcome(None, later, tuple(notices), timed_out=True)
             unreached.discard(candidate.pool.name)
             if left.get(candidate.pool.name, 0) == 0:
                 continue
-            if not can_pass(candidate, view.totals_for((candidate,))):
+            if is_balanced(candidate.pool) and not can_pass(candidate, view.totals_for((candidate,))):
                 continue
-            if outlook is not None and outlook.stays_as_told(candidate):
-                yield
-                continue
-            command = self.consider(view, candidate)
-            if isinstance(command, Obstruction):
-                if command.blocker is not Blocker.SCORE:
-                    notices.append(unconsolidatable(candidate, command))
-                yield
-                continue
-            return Outcome(command, memory, (*notices, *approval_notices(command)))
+            if outlook is not None:
+                if outlook.stays_as_told(candidate):
+                    counted += 1
+                    continue
+                foreseen = outlook.against(candidate)
+                if foreseen is not None:
+                    counted += 1
+                    notices.append(unconsolidatable(candidate, foreseen))
+                    continue
+            command = self._simulated(view, candidate)
+            if not isinstance(command, Obstruction):
+                return Outcome(command, memory, (*notices, *approval_notices(command)))
+            if command.blocker is not Blocker.SCORE:
+                notices.append(unconsolidatable(candidate, command))
+            yield
+            counted = 0
         later = memory.with_unreached(tuple(sorted(unreached)))
         return Outcome(None, later if was_held_back else later.settled(view.mark), tuple(notices))
 
@@ -101,8 +113,10 @@ class SingleNodeConsolidation:
     def consider(self, view: DisruptionView, candidate: Candidate) -> Command | Obstruction:
         """What can be done with one node, budgets aside."""
         foreseen = view.outlook.against(candidate) if view.outlook is not None else None
-        if foreseen is not None:
-            return foreseen
+        return foreseen if foreseen is not None else self._simulated(view, candidate)
+
+    def _simulated(self, view: DisruptionView, candidate: Candidate) -> Command | Obstruction:
+        """The same where counting tells nothing."""
         move = consolidate(view, (candidate,))
         if isinstance(move, Obstruction):
             return move

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.api.node_pool import BALANCED, NodePool
 from holokube.karpenter.disruption.costs import NODE_BASE_COST
 from holokube.karpenter.disruption.memory import Memory
@@ -91,8 +91,7 @@ UNTOLD: Final = frozenset({
 """Reasons of methods that are no news to anybody, so no event tells them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Obstruction:
+class Obstruction(NamedTuple):
     """One reason against disrupting a node, for machines and for people."""
 
     blocker: Blocker
@@ -118,8 +117,7 @@ class NoticeKind(StrEnum):
     APPROVED = "ConsolidationApproved"
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """Something to tell users, about a node and its claim, or about a pool."""
 
     kind: NoticeKind
@@ -151,17 +149,17 @@ class Candidate:
     movable_pods: tuple[JsonObject, ...]
     """Those of them that are expected to leave soon, and that a simulation has to place."""
 
-    @cached_property
+    @lazy
     def name(self) -> str:
         """The node's name."""
         return self.node.name
 
-    @cached_property
+    @lazy
     def ratio(self) -> float:
         """Price saved for each unit of disruption; candidates are looked at from the highest down."""
         return self.price / self.reschedule_cost
 
-    @cached_property
+    @lazy
     def rank(self) -> tuple[float, str]:
         """The most money for the least disruption first.
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.balanced import PoolTotals, pool_costs, pool_totals
@@ -86,7 +86,7 @@ class DisruptionView:
     )
     _budgets: dict[Reason, dict[str, PoolBudget]] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
+    @lazy
     def rules(self) -> CandidateRules:
         """What makes a node a candidate."""
         return CandidateRules(
@@ -103,7 +103,7 @@ class DisruptionView:
             return self.book.by_name(self.types_of_pool)
         return {pool: {one.name: one for one in types} for pool, types in self.types_of_pool.items() if types}
 
-    @cached_property
+    @lazy
     def _read(self) -> CandidateBook | None:
         """The book, brought up to date."""
         if self.book is not None:
@@ -194,7 +194,7 @@ class DisruptionView:
         """How many candidates a method would take."""
         return self._read.count(method) if self._read is not None else len(self.candidates(method))
 
-    @cached_property
+    @lazy
     def _counts(self) -> dict[str, PoolCount]:
         return self._read.counts() if self._read is not None else count_nodes(self.nodes)
 
@@ -209,12 +209,12 @@ class DisruptionView:
         """How many more nodes of each pool may go; a new dict to count down."""
         return {pool: budget.left for pool, budget in self.budgets(reason).items()}
 
-    @cached_property
+    @lazy
     def outlook(self) -> Outlook | None:
         """What can be told about candidates without a simulation; None where nothing can."""
         return self.find_outlook() if self.find_outlook is not None else None
 
-    @cached_property
+    @lazy
     def totals(self) -> dict[str, PoolTotals]:
         """What pools cost in all, for the Balanced policy."""
         return pool_totals(
@@ -228,7 +228,7 @@ class DisruptionView:
         """The totals that scores of a move go by; nothing is counted where none of its pools is Balanced."""
         return self.totals if any(is_balanced(candidate.pool) for candidate in candidates) else {}
 
-    @cached_property
+    @lazy
     def prices(self) -> PriceBook:
         """What instance types cost under requirements."""
         return PriceBook(self.well_known)

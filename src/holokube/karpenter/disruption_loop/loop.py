@@ -84,6 +84,8 @@ class DisruptionLoop:
         self._searches = {method.name: method for method in methods if isinstance(method, Interruptible)}
         self._book = CandidateBook()
         self._prospects = Prospects(clock.monotonic, lambda node: stays_told_until_s(node, publisher))
+        self._eligible: dict[str, int] = {}
+        """What was last said of how many nodes may be disrupted, by reason."""
         self._search_began_s = 0.0
         self._timed_out = False
         self._settled: Picture | None = None
@@ -101,7 +103,9 @@ class DisruptionLoop:
         """One pass."""
         if not self._state.is_synced():
             return Result(requeue_after_s=UNSYNCED_S)
-        await self._marker.unmark(stale_marks(self._state.marked_nodes(), self._queue.provider_ids))
+        marked = self._state.marked_nodes()
+        if marked:
+            await self._marker.unmark(stale_marks(marked, self._queue.provider_ids))
         view = self._view()
         picture = Picture.of(view, self._state)
         if picture is not None and picture == self._settled:
@@ -150,13 +154,16 @@ class DisruptionLoop:
             outcome = method.compute(view, memory)
         self._memory[method.name] = outcome.memory
         reason = method.reason.lower()
-        self._metrics.eligible_nodes(reason, view.count(method))
+        count = view.count(method)
+        if self._eligible.get(reason) != count:
+            self._eligible[reason] = count
+            self._metrics.eligible_nodes(reason, count)
         self._metrics.method_evaluated(reason, method.consolidation_type, self._clock.monotonic() - started_s)
         self._timed_out = outcome.timed_out
         if outcome.timed_out:
             self._metrics.consolidation_timed_out(method.consolidation_type)
         told = [*self._blocked_notices(view, method), *outcome.notices]
-        if view.count(method):
+        if count:
             told += budget_notices(view.pools, view.budgets(method.reason), method.reason)
         tell(told, self._publisher)
         for pool, score in (outcome.command.scores if outcome.command is not None else {}).items():

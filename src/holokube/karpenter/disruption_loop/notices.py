@@ -17,15 +17,16 @@ _UNCONSOLIDATABLE: Final = NoticeKind.UNCONSOLIDATABLE.value
 def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
     """Events on the Node and its claim, or on the pool."""
     for notice in notices:
-        dedupe_s = UNCONSOLIDATABLE_DEDUPE_S if notice.kind is NoticeKind.UNCONSOLIDATABLE else DEDUPE_S
-        if notice.node is not None:
-            for obj in (notice.node.node, notice.node.node_claim):
+        reason, node = notice.kind.value, notice.node
+        if node is not None:
+            dedupe_s = UNCONSOLIDATABLE_DEDUPE_S if reason == _UNCONSOLIDATABLE else DEDUPE_S
+            for obj in (node.node, node.node_claim):
                 if obj is not None:
-                    same = (str(obj["metadata"].get("uid", "")), *notice.dedupe)
-                    publisher.normal(obj, notice.kind.value, notice.message, *same, dedupe_s=dedupe_s)
+                    uid = str(obj["metadata"].get("uid", ""))
+                    publisher.normal(obj, reason, notice.message, uid, *notice.dedupe, dedupe_s=dedupe_s)
         if notice.pool is not None:
             publisher.normal(
-                notice.pool.object, notice.kind.value, notice.message, notice.pool.uid, *notice.dedupe,
+                notice.pool.object, reason, notice.message, notice.pool.uid, *notice.dedupe,
                 dedupe_s=_POOL_DEDUPE_S,
             )  # fmt: skip
 
@@ -35,5 +36,7 @@ def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
     until_s = math.inf
     for obj in (node.node, node.node_claim):
         if obj is not None:
-            until_s = min(until_s, publisher.quiet_until_s(_UNCONSOLIDATABLE, str(obj["metadata"].get("uid", ""))))
+            quiet_until_s = publisher.quiet_until_s(_UNCONSOLIDATABLE, str(obj["metadata"].get("uid", "")))
+            if quiet_until_s < until_s:
+                until_s = quiet_until_s
     return until_s

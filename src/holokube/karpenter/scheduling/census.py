@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.scheduling.domains import Universe
 from holokube.karpenter.scheduling.label_index import LabelIndex, SpecIndex
 from holokube.karpenter.scheduling.relaxation import Demands
@@ -199,7 +199,7 @@ class Census:
         if not counts[pod.node]:
             del counts[pod.node]
 
-    @cached_property
+    @lazy
     def pods(self) -> dict[str, BoundPod]:
         """By uid, or ``namespace/name`` where there is none."""
         return {uid: pod for on_node in self._on_nodes.values() for uid, pod in on_node.pods.items()}
@@ -224,7 +224,7 @@ class Census:
             found = self._anti_memo[key] = self._specs.anti_specs_of(labels, Demands.of(pod))
         return found
 
-    @cached_property
+    @lazy
     def inverse_index(self) -> SpecIndex[Hashable]:
         """The identities of :attr:`inverse_specs` by what they select."""
         found: SpecIndex[Hashable] = SpecIndex()
@@ -232,7 +232,7 @@ class Census:
             found.add(spec, identity)
         return found
 
-    @cached_property
+    @lazy
     def _index(self) -> LabelIndex:
         return LabelIndex(self._by_labels)
 

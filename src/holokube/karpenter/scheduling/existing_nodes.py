@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from copy import copy
 from operator import ge
 from typing import Final, Generic, TypeVar
 
@@ -13,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holokube.karpenter.api.labels import INITIALIZED
+from holokube.karpenter.api.node_claim import seconds_of
 from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.scheduling.copying import shallow
 from holokube.karpenter.scheduling.daemon_overhead import Daemon, still_expected
 from holokube.karpenter.scheduling.host_ports import HostPort, any_conflict, host_ports_of
 from holokube.karpenter.scheduling.pod_forms import PodForm
@@ -26,7 +27,6 @@ from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.requirements import HOSTNAME_LABEL, Requirements
 from holokube.kube.resources import ResourceVector
 from holokube.kube.taints import Taint, Toleration
-from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
 BoolArray = npt.NDArray[np.bool_]
@@ -59,7 +59,8 @@ def settling(node: StateNode, pool: NodePool | None) -> tuple[float, float]:
     since = (claim.get("status") or {}).get("lastPodEventTime")
     if not since:
         since = (find_condition(conditions_of(claim), INITIALIZED) or {}).get("lastTransitionTime")
-    return _NEVER if since is None else (parse_time(since).timestamp(), pool.consolidate_after_s)
+    changed_s = seconds_of(since)
+    return _NEVER if changed_s is None else (changed_s, pool.consolidate_after_s)
 
 
 T = TypeVar("T", bound=Hashable)
@@ -89,7 +90,8 @@ class NodeTable:
 
     def __init__(self, nodes: Sequence[StateNode], daemons: Sequence[Daemon], pools: Mapping[str, NodePool]) -> None:
         self.nodes = in_solver_order(nodes)
-        self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+        self._names = [node.name for node in self.nodes]
+        self.rows = _numbered(self._names)
         self._daemons = daemons
         self._pools = pools
         self._space = StateSpace()
@@ -98,6 +100,8 @@ class NodeTable:
         self._known: tuple[_Numbers[RequirementState], _Numbers[tuple[Taint, ...]]] = _Numbers(), _Numbers()
         self._kinds = np.zeros((len(self.nodes), 2), dtype=np.intp)
         """By row: the numbers of its labels and of its taints."""
+        self._shares_kinds = False
+        """Whether states, taints and their numbers are those of the moment before."""
         for row in range(len(self.nodes)):
             self._kinds[row] = self._kind_of(row)
         settled = [settling(node, pools.get(node.pool_name)) for node in self.nodes]
@@ -148,7 +152,7 @@ class NodeTable:
 
         Pools settle their nodes as long as before, and DaemonSets, storage and resources are the same.
         """
-        later = copy(self)
+        later = shallow(self)
         later.move_on(changed, gone, pools)
         return later
 
@@ -167,8 +171,9 @@ class NodeTable:
                 added.append(node)
             else:
                 replaced.append((row, node))
-        self.nodes, self.states, self.taints = [*self.nodes], [*self.states], [*self.taints]
-        self.room, self._settling, self._kinds = self.room.copy(), self._settling.copy(), self._kinds.copy()
+        # Most changes are about pods and claims: labels and taints are not copied before one of them changes.
+        self._shares_kinds = True
+        self.nodes, self.room, self._settling = [*self.nodes], self.room.copy(), self._settling.copy()
         self._forget_pods()
         have_same_kinds = not leaving and not added
         for row, node in replaced:
@@ -195,7 +200,13 @@ class NodeTable:
             self.room[:, row] = self._room_of(row)
         return True
 
+    def _own_kinds(self) -> None:
+        if self._shares_kinds:
+            self._shares_kinds = False
+            self.states, self.taints, self._kinds = [*self.states], [*self.taints], self._kinds.copy()
+
     def _put(self, row: int, node: StateNode) -> None:
+        self._own_kinds()
         self.nodes[row] = node
         self.states[row] = self._space.state(node.label_requirements)
         self.taints[row] = node.taints
@@ -209,8 +220,10 @@ class NodeTable:
 
     def _reorder(self, leaving: set[int], added: Sequence[StateNode]) -> None:
         """Rows go, and others come in between."""
+        self._own_kinds()
+        self._names = [*self._names]
         for row in sorted(leaving, reverse=True):
-            del self.nodes[row], self.states[row], self.taints[row]
+            del self.nodes[row], self._names[row], self.states[row], self.taints[row]
         if leaving:
             rows = sorted(leaving)
             self.room, self._kinds = np.delete(self.room, rows, axis=1), np.delete(self._kinds, rows, axis=0)
@@ -223,10 +236,11 @@ class NodeTable:
         for before, (place, node) in enumerate(zip(places, ordered, strict=True)):
             row = place + before
             self.nodes.insert(row, node)
+            self._names.insert(row, node.name)
             self.states.insert(row, self._space.state(node.label_requirements))
             self.taints.insert(row, node.taints)
             self._put(row, node)
-        self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+        self.rows = _numbered(self._names)
 
     @property
     def hosts(self) -> dict[str, int]:
@@ -309,8 +323,14 @@ class NodeTable:
         return self._settled[1]
 
 
+def _numbered(names: Sequence[str]) -> dict[str, int]:
+    return dict(zip(names, range(len(names)), strict=True))
+
+
 def _remaining(node: StateNode, daemons: Sequence[Daemon]) -> ResourceVector:
     expected = still_expected(daemons, node)
+    if not expected:
+        return node.available
     return {name: milli - expected.get(name, 0) for name, milli in node.available.items()}
 
 
@@ -420,8 +440,9 @@ class NodesInRun:
             return -1, 0
         row = rows[-1]
         room = self._room[:, row].tolist()
-        wanted = [(left, milli) for left, milli in zip(room, form.vector.tolist(), strict=True) if milli]
-        return row, max(min(left // milli for left, milli in wanted), 0) if wanted and min(room) >= 0 else 0
+        if min(room) < 0:
+            return row, 0
+        return row, min([room[column] // milli for column, milli in form.amounts], default=0)
 
     def place_alike(self, row: int, form: PodForm, pods: Sequence[JsonObject]) -> None:
         """Put pods on the node for which :meth:`room_for_alike` was told; their state is what it was."""

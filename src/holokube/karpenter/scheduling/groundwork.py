@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from itertools import chain
 from typing import Any, Final
 
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.census import Census, uid_of
+from holokube.karpenter.scheduling.copying import shallow
 from holokube.karpenter.scheduling.daemon_overhead import daemons_of
 from holokube.karpenter.scheduling.default_spread import DefaultSpread
 from holokube.karpenter.scheduling.domains import Universe
@@ -81,6 +81,8 @@ class Groundwork:
         """By form: prices, and how many pods the largest new node takes that is offered for no more."""
         self.openings: dict[PodForm, int | None] = {}
         """By form: the place of the template that a new node for it is made from, all limits aside."""
+        self.alone_on_new: dict[PodForm, int] = {}
+        """By form: how many of its pods such a node can take that has no others."""
 
     def _columns(self, problem: Problem, more: Iterable[str]) -> dict[str, int]:
         """A column for every resource that some pod wants."""
@@ -113,7 +115,7 @@ class Groundwork:
         self, problem: Problem, pods: list[JsonObject], nodes: NodeTable, census: Census, templates: list[Template]
     ) -> Groundwork:
         """The same groundwork under a later problem, with its nodes and pods; all else is as it was."""
-        later = copy(self)
+        later = shallow(self)
         later.problem, later.pods, later.nodes, later.templates = problem, pods, nodes, templates
         later.census = census
         later.forms.forget_pods(len(pods))

@@ -11,32 +11,25 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from holokube.karpenter.scheduling.groundwork import Groundwork
-from holokube.karpenter.scheduling.pod_forms import PodForm
+from holokube.karpenter.scheduling.pod_facts import Age, PodFacts, age_of
+from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template
 from holokube.karpenter.scheduling.type_table import BoolArray, IntArray, RowArray
 from holokube.kube.types import JsonObject
 
-
-class Kind(NamedTuple):
-    """Pods that are placed alike."""
-
-    form: PodForm
-    is_moving: bool
-    """Whether consolidation moves them, so that they keep off nodes that are settling."""
-
-
 Need = tuple[tuple[Kind, int], ...]
 """How many pods of which kinds need a place."""
 Sizes = tuple[tuple[PodForm, int], ...]
 """How many pods of a size, or of one that is larger in everything, have to be moved."""
-_Age = tuple[str, str]
 _Rank = tuple[int, int]
+_AGE: Final = attrgetter("age")
 
 
 class _Stretch(NamedTuple):
@@ -65,6 +58,18 @@ class Foresight(NamedTuple):
         return bool(self.moved)
 
 
+class _OpenRows(NamedTuple):
+    """Nodes with room for pods of a kind."""
+
+    rows: RowArray
+    taken: IntArray
+    """For how many."""
+    sums: IntArray
+    """For how many together, from the first on."""
+    capacity: IntArray
+    """By row of the table: for how many."""
+
+
 class Headroom:
     """Counts on the ground of one moment."""
 
@@ -75,12 +80,18 @@ class Headroom:
         self._deleting = deleting
         self._settled = ground.nodes.settled(now_s)
         up = bisect_left(ground.nodes.nodes, True, key=lambda node: not node.is_initialized)
-        self._is_up: BoolArray = np.arange(len(ground.nodes)) < up
+        self._is_up: BoolArray = np.zeros(len(ground.nodes), dtype=np.bool_)
+        self._is_up[:up] = True
+        self._counts: IntArray = np.zeros(len(ground.nodes), dtype=np.int64)
+        """By row: one if pods that are moved may count on it, else nothing."""
+        self._counts[:up] = self._settled[:up]
         self._caps: dict[PodForm, IntArray] = {}
-        self._sums: dict[PodForm, tuple[int, int]] = {}
+        self._open: dict[Kind, _OpenRows] = {}
+        self._moved_sums: dict[PodForm, int] = {}
+        self._sums: dict[PodForm, int] = {}
         self._most: dict[PodForm, int] = {}
         self._full: dict[Need, list[bool]] = {}
-        self._waiting: dict[_Rank, list[tuple[_Age, Kind]]] = {}
+        self._waiting: dict[_Rank, list[tuple[Age, Kind]]] = {}
         self._waiting_of: dict[PodForm, int] = {}
         self._is_exact = self._find_waiting(ground.pods)
 
@@ -94,7 +105,7 @@ class Headroom:
             if not form.is_simple:
                 is_exact = False
                 continue
-            self._waiting.setdefault(form.cpu_and_memory, []).append((_age(pod), self._kind(form, pod)))
+            self._waiting.setdefault(form.cpu_and_memory, []).append((age_of(pod), self._kind(form, pod)))
             self._waiting_of[form] = self._waiting_of.get(form, 0) + 1
         for ages in self._waiting.values():
             ages.sort(key=_by_age)
@@ -102,7 +113,7 @@ class Headroom:
 
     def _kind(self, form: PodForm, pod: JsonObject) -> Kind:
         has_started = (pod.get("status") or {}).get("phase") != "Pending"
-        return Kind(form, has_started and (pod.get("spec") or {}).get("nodeName", "") not in self._deleting)
+        return form.kinds[has_started and (pod.get("spec") or {}).get("nodeName", "") not in self._deleting]
 
     def row(self, node: StateNode) -> int | None:
         """The row of a node that stays."""
@@ -117,19 +128,36 @@ class Headroom:
             self._caps[form] = found
         return found
 
-    def _sum(self, form: PodForm) -> tuple[int, int]:
-        """How many pods of a form would fit: those that are moved for good, and any."""
+    def open_rows(self, kind: Kind) -> _OpenRows:
+        """Nodes with room for pods of a kind before anything is placed."""
+        found = self._open.get(kind)
+        if found is None:
+            capacity = self.capacity(kind.form)
+            if kind.is_moving:
+                capacity = np.where(self._settled, capacity, 0)
+            rows = np.flatnonzero(capacity)
+            taken = capacity[rows]
+            found = self._open[kind] = _OpenRows(rows, taken, np.cumsum(taken), capacity)
+        return found
+
+    def _moved_sum(self, form: PodForm) -> int:
+        """How many pods of a form would fit that are moved for good."""
+        found = self._moved_sums.get(form)
+        if found is None:
+            found = self._moved_sums[form] = int(self.capacity(form).dot(self._counts))
+        return found
+
+    def _sum(self, form: PodForm) -> int:
+        """How many pods of a form would fit in all."""
         found = self._sums.get(form)
         if found is None:
-            capacity = self.capacity(form)
-            found = int(capacity[self._settled & self._is_up].sum()), int(capacity.sum())
-            self._sums[form] = found
+            found = self._sums[form] = int(np.add.reduce(self.capacity(form)))
         return found
 
     def is_hopeless(self, need: Need, sizes: Sizes, price: float) -> bool:
         """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
         for size, count in sizes:
-            if count > self._sum(size)[0] + self._new_capacity(size, price):
+            if count > self._moved_sum(size) + self._new_capacity(size, price):
                 return True
         if not self._is_exact:
             return False
@@ -141,13 +169,13 @@ class Headroom:
 
     def _free(self, form: PodForm, price: float) -> float:
         """How many pods of a form there is a place for, one new node included; any number if none can be had."""
-        return self._sum(form)[1] + self._new_capacity(form, price) if self.opening(form) else math.inf
+        return self._sum(form) + self._new_capacity(form, price) if self.opening(form) else math.inf
 
     def most(self, size: PodForm) -> int:
         """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""
         found = self._most.get(size)
         if found is None:
-            found = self._most[size] = self._sum(size)[0] + self._new_capacity(size, math.inf)
+            found = self._most[size] = self._moved_sum(size) + self._new_capacity(size, math.inf)
         return found
 
     def _new_capacity(self, form: PodForm, price: float) -> int:
@@ -179,19 +207,19 @@ class Headroom:
         return counting.result()
 
     def stranded(
-        self, foresight: Foresight, pods: Iterable[tuple[Kind, JsonObject]]
+        self, foresight: Foresight, pods: Iterable[PodFacts], book: FormBook
     ) -> list[tuple[StateNode, JsonObject]]:
         """The pods of nodes that go that would be on nodes which have not come up, as a simulation lists them."""
-        of_kind: dict[Kind, list[tuple[_Age, JsonObject]]] = {}
-        for kind, pod in pods:
-            of_kind.setdefault(kind, []).append((_age(pod), pod))
-        for aged in of_kind.values():
-            aged.sort(key=lambda one: one[0])
+        of_kind: dict[Kind, list[PodFacts]] = {}
+        for facts in pods:
+            of_kind.setdefault(facts.kind(book), []).append(facts)
+        for alike in of_kind.values():
+            alike.sort(key=_AGE)
         found: list[tuple[int, JsonObject]] = []
         for kind, first, rows, taken in foresight.moved:
             for row, count in zip(rows.tolist(), taken.tolist(), strict=True):
                 if not self._is_up[row]:
-                    found += [(row, pod) for _, pod in of_kind[kind][first : first + count]]
+                    found += [(row, facts.pod) for facts in of_kind[kind][first : first + count]]
                 first += count
         found.sort(key=lambda one: one[0])
         return [(self._table.nodes[row], pod) for row, pod in found]
@@ -214,13 +242,13 @@ class Headroom:
                 found += _runs(mixed)
         return found
 
-    def _mixed(self, rank: _Rank, pods: Sequence[JsonObject]) -> list[tuple[_Age, Kind, bool]]:
+    def _mixed(self, rank: _Rank, pods: Sequence[JsonObject]) -> list[tuple[Age, Kind, bool]]:
         form_of = self._ground.forms.form_of
         found = []
         for pod in pods:
             form = form_of(pod)
             if form.cpu_and_memory == rank:
-                found.append((_age(pod), self._kind(form, pod), True))
+                found.append((age_of(pod), self._kind(form, pod), True))
         return found
 
     def goes_by_number(self, need: Need) -> bool:
@@ -240,10 +268,6 @@ class Headroom:
             full = self._full[need] = (~has_room).tolist()
         return all(map(full.__getitem__, rows))
 
-    def allowed(self, kind: Kind) -> BoolArray:
-        """Rows that pods of a kind may go to, whatever their size."""
-        return self._settled if kind.is_moving else _all(self._settled)
-
     @property
     def room(self) -> IntArray:
         """What is left on nodes before anything is placed."""
@@ -260,6 +284,15 @@ class Headroom:
             known[form] = next((n for n, template in enumerate(templates) if _can_be_of(template, form)), None)
         place = known[form]
         return templates[place] if place is not None else None
+
+    def alone_on_new(self, form: PodForm) -> int:
+        """How many pods of a form a new node can take that has no others; one can be had for it."""
+        found = self._ground.alone_on_new.get(form)
+        if found is None:
+            template = self.opening(form)
+            assert template is not None
+            found = self._ground.alone_on_new[form] = _Open(template, len(form.vector)).capacity(form)
+        return found
 
     def cheaper_types(self, foresight: Foresight, price: float) -> bool:
         """Whether a type that can hold the pods of the one new node may cost less than a price."""
@@ -314,25 +347,16 @@ class _Counting:
 
     def _on_nodes(self, kind: Kind, count: int, is_watched: bool) -> int:
         form = kind.form
-        capacity = self._head.capacity(form)
-        if self._touched:
-            assert self._room is not None
-            rows = np.concatenate(self._touched)
-            was = capacity
-            capacity = capacity.copy()
-            capacity[rows] = np.where(was[rows] > 0, _fitting(self._room[:, rows], form), 0)
-        capacity = np.where(self._head.allowed(kind), capacity, 0)
-        capacity[self._gone] = 0
-        rows = np.flatnonzero(capacity)
+        rows, open_for, sums = self._open_rows(kind)
         if not len(rows):
             return count
-        sums = np.cumsum(capacity[rows])
-        last = int(np.searchsorted(sums, count))
-        taken = capacity[rows[: last + 1]]
+        last = int(sums.searchsorted(count))
+        taken = open_for[: last + 1].copy()
         rows = rows[: last + 1]
         placed = min(int(sums[-1]), count)
-        if placed < int(taken.sum()):
-            taken[-1] -= int(taken.sum()) - placed
+        over = int(sums[min(last, len(sums) - 1)]) - placed
+        if over > 0:
+            taken[-1] -= over
         if is_watched:
             self._moved.append(_Stretch(kind, self._seen.get(kind, 0), rows, taken))
             self._is_stranded = self._is_stranded or not self._head.are_up(rows)
@@ -341,6 +365,21 @@ class _Counting:
         self._room[:, rows] -= form.vector[:, None] * taken
         self._touched.append(rows)
         return count - placed
+
+    def _open_rows(self, kind: Kind) -> tuple[RowArray, IntArray, IntArray]:
+        """Nodes with room for pods of a kind now, for how many, and for how many together from the first on."""
+        known = self._head.open_rows(kind)
+        if not self._touched and not known.capacity[self._gone].any():
+            return known.rows, known.taken, known.sums
+        capacity = known.capacity.copy()
+        if self._touched:
+            assert self._room is not None
+            rows = np.concatenate(self._touched)
+            capacity[rows] = np.where(capacity[rows] > 0, _fitting(self._room[:, rows], kind.form), 0)
+        capacity[self._gone] = 0
+        rows = np.flatnonzero(capacity)
+        taken = capacity[rows]
+        return rows, taken, np.cumsum(taken)
 
     def _on_new(self, form: PodForm, count: int) -> bool:
         capacities = [one.capacity(form) for one in self._open]
@@ -358,7 +397,7 @@ class _Counting:
             if template is None:
                 return False
             one = _Open(template, len(form.vector))
-            taken = min(one.capacity(form), count)
+            taken = min(self._head.alone_on_new(form), count)
             one.used = one.used + form.vector * taken
             self._open.append(one)
             count -= taken
@@ -373,7 +412,7 @@ class _Counting:
         return Foresight(len(self._open))
 
 
-def _runs(mixed: Iterable[tuple[_Age, Kind, bool]]) -> list[tuple[Kind, int, bool]]:
+def _runs(mixed: Iterable[tuple[Age, Kind, bool]]) -> list[tuple[Kind, int, bool]]:
     """Pods of one kind that stand beside each other, counted."""
     found: list[tuple[Kind, int, bool]] = []
     for _, kind, is_watched in mixed:
@@ -386,9 +425,12 @@ def _runs(mixed: Iterable[tuple[_Age, Kind, bool]]) -> list[tuple[Kind, int, boo
 
 def _fitting(room: IntArray, form: PodForm) -> IntArray:
     """By row: how many pods of a form fit into what is left; none where less than nothing is left of anything."""
-    wanted = np.flatnonzero(form.vector)
-    fitting: IntArray = (room[wanted] // form.vector[wanted][:, None]).min(axis=0)
-    return np.maximum(fitting, 0)
+    # Arrays are divided by one number in a fraction of the time that they take by as many as they have rows.
+    (column, milli), *others = form.amounts
+    fitting: IntArray = room[column] // milli
+    for column, milli in others:
+        np.minimum(fitting, room[column] // milli, out=fitting)
+    return np.maximum(fitting, 0, out=fitting)
 
 
 def _can_be_of(template: Template, form: PodForm) -> bool:
@@ -399,17 +441,7 @@ def _can_be_of(template: Template, form: PodForm) -> bool:
     )
 
 
-def _all(like: BoolArray) -> BoolArray:
-    return np.ones_like(like)
-
-
-def _age(pod: JsonObject) -> _Age:
-    metadata = pod["metadata"]
-    uid = metadata.get("uid") or f"{metadata.get('namespace') or ''}/{metadata['name']}"
-    return metadata.get("creationTimestamp") or "", uid
-
-
-def _by_age(waiting: tuple[_Age, Kind]) -> _Age:
+def _by_age(waiting: tuple[Age, Kind]) -> Age:
     return waiting[0]
 
 

@@ -14,10 +14,11 @@ from holokube.kube.resources import ResourceVector
 from holokube.kube.types import JsonObject
 
 if TYPE_CHECKING:
-    from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
+    from holokube.karpenter.scheduling.pod_forms import FormBook, Kind
 
 _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_LABELS: Final[frozenset[str]] = frozenset()
+Age = tuple[str, str]
 _AMONG_PODS: Final = ("podAffinity", "podAntiAffinity")
 
 
@@ -25,8 +26,8 @@ class PodFacts:
     """Facts about one object. An object never changes, so neither do they."""
 
     __slots__ = (
-        "_form", "cost", "guard", "has_started", "has_volumes", "is_daemon", "is_plain", "is_reschedulable",
-        "is_running", "is_spread", "pod", "requests", "watched",
+        "_age", "_kind", "cost", "guard", "has_started", "has_volumes", "is_plain", "is_reschedulable", "is_running",
+        "is_spread", "pod", "requests", "watched",
     )  # fmt: skip
 
     def __init__(self, pod: JsonObject) -> None:
@@ -36,7 +37,6 @@ class PodFacts:
         """Shared by pods that ask for the same; never changed."""
         self.is_running = not is_terminal(pod)
         self.has_started = (pod.get("status") or _EMPTY).get("phase") != "Pending"
-        self.is_daemon = is_daemon(pod)
         self.is_reschedulable = is_reschedulable(pod)
         self.cost = eviction_cost(pod)
         """What its eviction costs, if its deletion cost counts."""
@@ -48,14 +48,35 @@ class PodFacts:
         self.is_spread = bool(spread)
         self.watched: frozenset[str] = spread_keys(spread) if spread else _NO_LABELS
         """Labels of other pods that it goes by when it is spread."""
-        self._form: tuple[FormBook, PodForm] | None = None
+        self._kind: tuple[FormBook, Kind] | None = None
+        self._age: Age | None = None
 
-    def form(self, book: FormBook) -> PodForm:
-        """Its form in a book; the book has to know that it is plain."""
-        known = self._form
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet owns it; asked for where there are any."""
+        return is_daemon(self.pod)
+
+    def kind(self, book: FormBook) -> Kind:
+        """Its kind in a book if its node goes; the book has to know that it is plain."""
+        known = self._kind
         if known is None or known[0] is not book:
-            known = self._form = book, book.form_like(self.pod)
+            known = self._kind = book, book.form_like(self.pod).kinds[self.has_started]
         return known[1]
+
+    @property
+    def age(self) -> Age:
+        """What pods of one size are queued by."""
+        found = self._age
+        if found is None:
+            found = self._age = age_of(self.pod)
+        return found
+
+
+def age_of(pod: JsonObject) -> Age:
+    """When a pod was made, and what tells it apart from others of the same second."""
+    metadata = pod["metadata"]
+    uid = metadata.get("uid") or f"{metadata.get('namespace') or ''}/{metadata['name']}"
+    return metadata.get("creationTimestamp") or "", uid
 
 
 def is_plain(pod: JsonObject) -> bool:

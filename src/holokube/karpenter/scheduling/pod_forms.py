@@ -28,6 +28,8 @@ from holokube.kube.types import JsonObject
 IntArray = npt.NDArray[np.int64]
 _EMPTY: Final[Mapping[str, Any]] = {}
 _NO_VOLUMES: Final[Volumes] = {}
+_MORE_THAN_ANY: Final = 10**19
+"""Amounts are numbers of 64 bits."""
 _PODS_KEPT: Final = 20_000
 _PARTS_KEPT: Final = 4_096
 _USUAL: Final = ("containers", "tolerations", "nodeSelector", "affinity", "topologySpreadConstraints")
@@ -39,15 +41,19 @@ class PodForm:
     """One form. Get it from :class:`FormBook`; forms are compared by identity."""
 
     __slots__ = (
-        "_book", "_relaxed", "_size", "anti_specs", "demands", "has_resource_claims", "hostname", "labels", "number",
-        "ports", "requests", "requirements", "specs", "strict", "vector", "volume_alternatives", "volumes",
+        "_amounts", "_book", "_relaxed", "_size", "anti_specs", "demands", "has_resource_claims", "hostname",
+        "kinds", "labels", "number", "ports", "requests", "requirements", "specs", "strict", "vector",
+        "volume_alternatives", "volumes",
     )  # fmt: skip
 
     def __init__(self, book: FormBook, number: int, demands: Demands, like: PodForm | None = None) -> None:
         self._book = book
         self._relaxed: PodForm | bool | None = False
         self._size: PodForm | bool | None = False
+        self._amounts: list[tuple[int, int]] | None = None
         self.number = number
+        self.kinds = Kind(self, False), Kind(self, True)
+        """Its pods that are not moved, and those that are."""
         self.demands = demands
         requirements, strict = demands.requirements(), demands.requirements(strict=True)
         self.hostname: Requirement | None = requirements.get(HOSTNAME_LABEL)
@@ -104,9 +110,25 @@ class PodForm:
         return self._size  # type: ignore[return-value]  # False was replaced above
 
     @property
+    def amounts(self) -> list[tuple[int, int]]:
+        """The columns that it asks for something of, and how much; every pod asks for one of ``pods``."""
+        if self._amounts is None:
+            vector = self.vector.tolist()
+            self._amounts = [(column, milli) for column, milli in enumerate(vector) if milli]
+        return self._amounts
+
+    @property
     def cpu_and_memory(self) -> tuple[int, int]:
         """What the queue is ordered by."""
         return self.requests.get("cpu", 0), self.requests.get("memory", 0)
+
+
+class Kind(NamedTuple):
+    """Pods that are placed alike. Take it from its form."""
+
+    form: PodForm
+    is_moving: bool
+    """Whether consolidation moves them, so that they keep off nodes that are settling."""
 
 
 class QueuedPod(NamedTuple):
@@ -115,10 +137,19 @@ class QueuedPod(NamedTuple):
     pod: JsonObject
     form: PodForm
     uid: str
-    rank: tuple[int, int, str, str]
-    """Its place in the queue: most cpu first, then most memory, then the oldest, then by uid."""
+    rank: str
+    """Its place in the queue: most cpu first, then most memory, then the oldest, then by uid.
+
+    As one text, since pods are put in order again and again, and texts are compared in a fraction of the time.
+    """
     is_moving: bool = False
     """Whether consolidation moves it: it is neither pending nor on a node that is going anyway."""
+
+
+def rank_of(cpu: int, memory: int, created: str, uid: str) -> str:
+    """A text that comes before another if there is more cpu, then more memory, then an earlier time, then uid."""
+    # What is between the parts comes before anything that can be in them.
+    return f"{_MORE_THAN_ANY - cpu:020d}{_MORE_THAN_ANY - memory:020d}{created}\0{uid}"
 
 
 class FormBook:
@@ -142,6 +173,8 @@ class FormBook:
         self._by_parts: dict[tuple[int, ...], tuple[tuple[object, ...], PodForm]] = {}
         self._by_identity: dict[int, QueuedPod] = {}
         self._sizes: dict[tuple[bytes, tuple[Toleration, ...]], PodForm] = {}
+        self.known = self._by_identity.get
+        """The queued pod of an object that has been looked at, by its identity; the pod is to be held meanwhile."""
         self.forms: list[PodForm] = []
 
     def forget_pods(self, needed: int) -> None:
@@ -158,8 +191,7 @@ class FormBook:
         found = self._by_identity.get(id(pod))
         if found is None:
             form, uid = self.form_like(pod), uid_of(pod)
-            cpu, memory = form.cpu_and_memory
-            rank = -cpu, -memory, pod["metadata"].get("creationTimestamp") or "", uid
+            rank = rank_of(*form.cpu_and_memory, pod["metadata"].get("creationTimestamp") or "", uid)
             # The pod is kept beside its form, so that no other object can get its identity.
             found = self._by_identity[id(pod)] = QueuedPod(pod, form, uid, rank)
         return found

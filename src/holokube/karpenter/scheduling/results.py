@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final
 
 from holokube.base.go_sort import sort_as_go
+from holokube.base.lazy import lazy
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.min_values import unmet_min_values
 from holokube.kube.requirements import Requirement, Requirements
@@ -53,7 +53,7 @@ class PlannedClaim:
         """Taints that it loses when it is ready."""
         return self.pool.startup_taints
 
-    @cached_property
+    @lazy
     def instance_types(self) -> list[InstanceType]:
         """The types that will do, the cheapest first, at most as many as a launch takes."""
         ordered = by_price(self.candidate_types, self.requirements, self.well_known)

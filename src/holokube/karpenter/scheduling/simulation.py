@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.scheduling.census import uid_of
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.headroom import Headroom
@@ -38,7 +38,7 @@ class Simulation:
         going = {node.node_name for node in problem.leaving_nodes}
         self._deleting = going - {""}
 
-    @cached_property
+    @lazy
     def headroom(self) -> Headroom | None:
         """What can be told by counting; None where each question takes a simulation."""
         if not self._is_standing:

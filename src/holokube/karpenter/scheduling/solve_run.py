@@ -55,7 +55,7 @@ class SolveRun:
         self._topology = Topology(
             census,
             lambda: nodes.hosts,
-            dict.fromkeys(queued.form for queued in pods),
+            dict.fromkeys([queued.form for queued in pods]),
             Departure(census, moving, [census.numbers[n] for n in names if n in census.numbers])
             if leaving or moving
             else None,
@@ -124,15 +124,18 @@ class SolveRun:
             return
         form, is_moving = like.form, like.is_moving
         row, count = self.nodes.room_for_alike(form, self._topology.of(form), is_moving=is_moving)
+        if not count:
+            return
         pods: list[JsonObject] = []
         while len(pods) < count and queue:
-            following = queue[0]
-            if following.form is not form or following.is_moving != is_moving or following.uid in tried:
+            pod, of_form, uid, _, moves = queue[0]
+            if of_form is not form or moves != is_moving or uid in tried:
                 break
             if is_late is not None and is_late():
                 self.timed_out = True
                 break
-            pods.append(queue.popleft().pod)
+            queue.popleft()
+            pods.append(pod)
         if pods:
             self.nodes.place_alike(row, form, pods)
             self._changes += len(pods)
@@ -282,12 +285,16 @@ def queued(
     """Pods with their forms, and those that cannot be placed at all with the reason."""
     found: list[QueuedPod] = []
     refused: dict[str, tuple[JsonObject, str]] = {}
-    of_book = ground.forms.queued
+    known, of_book = ground.forms.known, ground.forms.queued
     for pod in pods:
-        try:
-            one = of_book(pod)
-        except LookupError as error:
-            refused[uid_of(pod)] = pod, str(error.args[0])
-            continue
-        found.append(one._replace(is_moving=True) if is_moving is not None and is_moving(pod) else one)
+        one = known(id(pod))
+        if one is None:
+            try:
+                one = of_book(pod)
+            except LookupError as error:
+                refused[uid_of(pod)] = pod, str(error.args[0])
+                continue
+        if is_moving is not None and is_moving(pod):
+            one = QueuedPod(one.pod, one.form, one.uid, one.rank, is_moving=True)
+        found.append(one)
     return found, refused

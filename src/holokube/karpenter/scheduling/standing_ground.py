@@ -8,12 +8,13 @@ makes its own groundwork from nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.census import Census, uid_of
+from holokube.karpenter.scheduling.copying import shallow
 from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.groundwork import Groundwork, resource_names
 from holokube.karpenter.scheduling.node_list import differences
@@ -34,8 +35,8 @@ _FORMS_KEPT: Final = 20_000
 class _Words(NamedTuple):
     """What pods speak of."""
 
-    resources: set[str]
-    watched: set[str]
+    resources: frozenset[str]
+    watched: frozenset[str]
     """Labels that decide how they are spread."""
     is_spread: bool
 
@@ -134,24 +135,33 @@ class StandingGround:
     def _look_at(self, pods: Sequence[JsonObject]) -> _Words | None:
         """What pods speak of; None if one of them is not plain. Pods that are the same are known."""
         before, known = self._waiting, dict[int, tuple[JsonObject, _Words | None]]()
-        names, watched = set[str](), set[str]()
-        are_plain, is_spread = True, False
+        spoken: dict[int, _Words] = {}
+        last: _Words | None = None
+        are_plain = True
         for pod in pods:
-            found = before.get(id(pod)) or (pod, _words_of(pod) if is_plain(pod) else None)
-            known[id(pod)] = found
+            identity = id(pod)
+            found = before.get(identity)
+            if found is None:
+                found = pod, _words_of(pod) if is_plain(pod) else None
+            known[identity] = found
             words = found[1]
+            if words is not last:
+                # Pods that speak of the same stand beside each other.
+                last = words
+                if words is not None:
+                    spoken[id(words)] = words
             if words is None:
                 are_plain = False
-                continue
-            if not words.resources <= names:
-                names |= words.resources
-            if words.is_spread:
-                is_spread = True
-                watched |= words.watched
         self._waiting = known
-        return _Words(names, watched, is_spread) if are_plain else None
+        if not are_plain:
+            return None
+        return _Words(
+            frozenset().union(*[words.resources for words in spoken.values()]),
+            frozenset().union(*[words.watched for words in spoken.values()]),
+            any(words.is_spread for words in spoken.values()),
+        )
 
-    def _start(self, problem: Problem, terms: _Terms, names: set[str], watched: set[str]) -> None:
+    def _start(self, problem: Problem, terms: _Terms, names: frozenset[str], watched: frozenset[str]) -> None:
         """Pools, types and DaemonSets are made ready; nodes come later."""
         self._resources |= names
         self._watched |= watched
@@ -182,7 +192,13 @@ class StandingGround:
 
 def _words_of(pod: JsonObject) -> _Words:
     spread = (pod.get("spec") or {}).get("topologySpreadConstraints") or ()
-    return _Words(resource_names(pod), set(spread_keys(spread)), bool(spread))
+    return _words(frozenset(resource_names(pod)), frozenset(spread_keys(spread)), bool(spread))
+
+
+@lru_cache(maxsize=4096)
+def _words(resources: frozenset[str], watched: frozenset[str], is_spread: bool) -> _Words:
+    """Pods that speak of the same share it."""
+    return _Words(resources, watched, is_spread)
 
 
 def _terms_of(problem: Problem) -> _Terms:
@@ -224,7 +240,7 @@ def _of_pools(templates: list[Template], pools: Iterable[NodePool]) -> list[Temp
     for template in templates:
         pool = by_name[template.pool.name]
         if pool is not template.pool:
-            template = copy(template)
+            template = shallow(template)
             template.pool = pool
         found.append(template)
     return found

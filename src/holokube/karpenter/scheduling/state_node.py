@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.api.labels import (
     INITIALIZED_LABEL,
     INSTANCE_TERMINATING,
@@ -24,7 +24,7 @@ from holokube.karpenter.scheduling.pod_facts import PodFacts, held_by
 from holokube.karpenter.scheduling.pod_requests import requests_of as requests_of
 from holokube.kube import conditions
 from holokube.kube.requirements import HOSTNAME_LABEL, NODEPOOL_LABEL, Requirements
-from holokube.kube.resources import ResourceVector, parse_resources, subtract
+from holokube.kube.resources import ResourceVector, parse_resources
 from holokube.kube.taints import (
     CLOUD_PROVIDER_UNINITIALIZED,
     NO_EXECUTE,
@@ -51,6 +51,11 @@ _OF_NODE: Final = (
     "provider_id",
 )  # fmt: skip
 """What goes by the Node alone once it is registered and initialized, as long as there is a claim or none."""
+_OF_NODE_UNLESS_REBOOTING: Final = ("taints",)
+"""What goes by the Node alone once it is registered and initialized, unless it reboots."""
+_OF_CONDITIONS: Final = ("claim_states", "is_rebooting")
+"""What goes by the conditions of the claim alone."""
+_OF_LABELS: Final = ("label_requirements",)
 _OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints")
 """What goes by Node and claim."""
 _OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "is_spread", "pod_requests", "running_pods", "watched")
@@ -72,7 +77,7 @@ def is_daemon(pod: Mapping[str, Any]) -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class StateNode:
     """A Node, its NodeClaim, or both, with the pods bound to it. At least one of the two objects is there."""
 
@@ -88,9 +93,29 @@ class StateNode:
     serial: int = 0
     """Nodes of a cluster in the order in which they were first heard of."""
 
-    def __post_init__(self) -> None:
-        if self.node is None and self.node_claim is None:
+    def __init__(
+        self,
+        node: JsonObject | None,
+        node_claim: JsonObject | None = None,
+        pods: tuple[JsonObject, ...] = (),
+        is_marked: bool = False,
+        nominated_until_s: float = 0.0,
+        known_facts: tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]] | None = None,
+        serial: int = 0,
+    ) -> None:
+        if node is None and node_claim is None:
             raise ValueError("a state node needs a Node or a NodeClaim; both are missing")
+        # Nodes are made at every change, and what a dataclass generates for frozen fields takes several times as long.
+        own = self.__dict__
+        own["node"] = node
+        own["node_claim"] = node_claim
+        own["pods"] = pods
+        own["is_marked"] = is_marked
+        own["nominated_until_s"] = nominated_until_s
+        own["known_facts"] = known_facts
+        own["serial"] = serial
+        if known_facts is not None and known_facts[0] is pods:
+            own["facts"] = known_facts[1]
 
     @property
     def _node(self) -> Mapping[str, Any]:
@@ -105,12 +130,12 @@ class StateNode:
         """Whether it has a NodeClaim."""
         return self.node_claim is not None
 
-    @cached_property
+    @lazy
     def is_registered(self) -> bool:
         """Whether the Node is known to be the claim's; one without a claim always is."""
         return self.node_claim is None or self._node_label(REGISTERED_LABEL) == "true"
 
-    @cached_property
+    @lazy
     def is_initialized(self) -> bool:
         """Whether it has come up; one without a claim always has."""
         return self.node_claim is None or self._node_label(INITIALIZED_LABEL) == "true"
@@ -119,14 +144,14 @@ class StateNode:
         found: str | None = ((self._node.get("metadata") or _EMPTY).get("labels") or _EMPTY).get(key)
         return found
 
-    @cached_property
+    @lazy
     def _speaker(self) -> Mapping[str, Any]:
         """The object that name, labels and annotations come from."""
         if self.node is None or (self.node_claim is not None and not self.is_registered):
             return self._claim
         return self.node
 
-    @cached_property
+    @lazy
     def name(self) -> str:
         """The Node's, or the claim's while that has not registered."""
         return str(self._speaker["metadata"]["name"])
@@ -141,12 +166,12 @@ class StateNode:
         """The name of the NodeClaim; empty if it has none."""
         return str(self.node_claim["metadata"]["name"]) if self.node_claim is not None else ""
 
-    @cached_property
+    @lazy
     def labels(self) -> Mapping[str, str]:
         """As far as the solver is concerned."""
         return self._speaker["metadata"].get("labels") or _EMPTY
 
-    @cached_property
+    @lazy
     def label_requirements(self) -> Requirements:
         """The labels as requirements."""
         return Requirements.from_labels(self.labels)
@@ -166,27 +191,27 @@ class StateNode:
         """The pool it belongs to; empty if to none."""
         return self.labels.get(NODEPOOL_LABEL, "")
 
-    @cached_property
+    @lazy
     def provider_id(self) -> str:
         """The instance; empty before launch, and for nodes of no provider."""
         if self.node is None:
             return str((self._claim.get("status") or _EMPTY).get("providerID") or "")
         return str((self.node.get("spec") or _EMPTY).get("providerID") or "")
 
-    @cached_property
+    @lazy
     def claim_states(self) -> frozenset[str]:
         """The conditions of its claim that are true, of which many are asked for at every change."""
-        statuses: dict[str, str] = {}
-        for condition in conditions.conditions_of(self._claim):
-            statuses.setdefault(condition.get("type", ""), condition.get("status", ""))
+        # Of several of a type the first counts, so that it is written last.
+        told = conditions.conditions_of(self._claim)
+        statuses = {condition.get("type", ""): condition.get("status", "") for condition in reversed(told)}
         return frozenset([name for name, status in statuses.items() if status == "True"])
 
-    @cached_property
+    @lazy
     def is_rebooting(self) -> bool:
         """Whether a restart in place is under way."""
         return REBOOTING in self.claim_states
 
-    @cached_property
+    @lazy
     def is_deleted(self) -> bool:
         """Whether its deletion was asked for, or its instance is being ended."""
         if self.node_claim is not None:
@@ -194,7 +219,7 @@ class StateNode:
             return bool(metadata.get("deletionTimestamp")) or INSTANCE_TERMINATING in self.claim_states
         return bool((self._node.get("metadata") or _EMPTY).get("deletionTimestamp"))
 
-    @cached_property
+    @lazy
     def is_marked_for_deletion(self) -> bool:
         """Whether it will be gone soon: nothing is placed on it, and its pods need another place."""
         return self.is_marked or self.is_deleted
@@ -203,7 +228,7 @@ class StateNode:
         """Whether a pending pod is expected on it."""
         return self.nominated_until_s > now_s
 
-    @cached_property
+    @lazy
     def taints(self) -> tuple[Taint, ...]:
         """The taints that a pod placed on it must tolerate in the end."""
         from_claim = self.node is None or (self.node_claim is not None and not self.is_registered)
@@ -219,12 +244,12 @@ class StateNode:
             and not any(taint.is_same(known) for known in startup)
         )
 
-    @cached_property
+    @lazy
     def capacity(self) -> ResourceVector:
         """What the node has, and one of ``nodes``."""
         return {**self._resources("capacity"), NODES: _ONE}
 
-    @cached_property
+    @lazy
     def allocatable(self) -> ResourceVector:
         """What pods may use."""
         return self._resources("allocatable")
@@ -236,28 +261,27 @@ class StateNode:
         of_claim = parse_resources((self._claim.get("status") or _EMPTY).get(field_name))
         return of_node | {name: milli for name, milli in of_claim.items() if not of_node.get(name)}
 
-    @cached_property
+    @lazy
     def running_pods(self) -> tuple[JsonObject, ...]:
         """The bound pods that have not ended: those that hold resources."""
         return tuple(pod for pod in self.pods if (pod.get("status") or _EMPTY).get("phase") not in _TERMINAL)
 
-    @cached_property
+    @lazy
     def facts(self) -> tuple[PodFacts, ...]:
         """What decisions go by about its pods, in their order."""
-        known = self.known_facts
-        return known[1] if known is not None and known[0] is self.pods else tuple(map(PodFacts, self.pods))
+        return tuple(map(PodFacts, self.pods))
 
-    @cached_property
+    @lazy
     def guards(self) -> tuple[str, ...]:
         """What its pods say about being disrupted, those that say something."""
         return tuple([facts.guard for facts in self.facts if facts.guard is not None])
 
-    @cached_property
+    @lazy
     def pod_requests(self) -> ResourceVector:
         """What its pods hold."""
         return held_by([facts for facts in self.facts if facts.is_running])
 
-    @cached_property
+    @lazy
     def daemon_requests(self) -> ResourceVector:
         """What those of DaemonSets hold."""
         return held_by([facts for facts in self.facts if facts.is_running and facts.is_daemon])
@@ -270,7 +294,7 @@ class StateNode:
                 return True
         return False
 
-    @cached_property
+    @lazy
     def is_plain(self) -> bool:
         """Whether its pods keep neither near to others nor apart from them, and no volume has a say."""
         for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of all() with a generator
@@ -278,7 +302,7 @@ class StateNode:
                 return False
         return True
 
-    @cached_property
+    @lazy
     def is_spread(self) -> bool:
         """Whether one of its pods is spread over domains."""
         for facts in self.facts:  # noqa: SIM110 - a plain loop costs half of any() with a generator
@@ -286,16 +310,16 @@ class StateNode:
                 return True
         return False
 
-    @cached_property
+    @lazy
     def watched(self) -> frozenset[str]:
         """Labels of other pods that its pods go by when they are spread."""
         return frozenset().union(*[facts.watched for facts in self.facts if facts.watched])
 
-    @cached_property
+    @lazy
     def available(self) -> ResourceVector:
         """Allocatable without what its pods hold; resources that the node does not list are left out."""
-        held, allocatable = self.pod_requests, self.allocatable
-        return subtract(allocatable, {name: milli for name, milli in held.items() if name in allocatable})
+        held_of = self.pod_requests.get
+        return {name: milli - held_of(name, 0) for name, milli in self.allocatable.items()}
 
     def carry_over(self, before: StateNode) -> None:
         """Takes what was worked out about the same instance before, as far as it goes by objects that are the same."""
@@ -303,6 +327,8 @@ class StateNode:
         if has_same_pods:
             self._take(before, _OF_PODS)
         if before.node is None or self.node is not before.node:
+            if self.labels == before.labels:
+                self._take(before, _OF_LABELS)
             return
         if self.node_claim is before.node_claim:
             self._take(before, _OF_NODE)
@@ -314,6 +340,10 @@ class StateNode:
             return
         else:
             self._take(before, _OF_NODE)
+            if conditions.conditions_of(self.node_claim) is conditions.conditions_of(before.node_claim):
+                self._take(before, _OF_CONDITIONS)
+            if not self.is_rebooting and not before.is_rebooting:
+                self._take(before, _OF_NODE_UNLESS_REBOOTING)
         if has_same_pods:
             self._take(before, _OF_NODE_AND_PODS)
 

@@ -15,11 +15,8 @@ class EventLog:
 
     def __init__(self, out: TextIO | None) -> None:
         self._out = out
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anybody reads it: whoever makes up expensive lines asks first."""
-        return self._out is not None
+        self.is_on = out is not None
+        """Whether anybody reads it: whoever makes up many or expensive lines asks first."""
 
     def write(self, at_ms: int, kind: str, name: str, what: str, **more: Any) -> None:
         """One line."""

@@ -27,7 +27,7 @@ class Owners:
         """The workload's name; a pod that nobody owns is its own."""
         meta = pod["metadata"]
         namespace = meta.get("namespace", "")
-        owner = _controller(meta)
+        owner = controller_of(meta)
         if owner is None:
             return f"{namespace}/Pod/{meta['name']}"
         uid = owner["uid"]
@@ -36,21 +36,26 @@ class Owners:
             return known
         between = self._between.get(owner["kind"])
         found = between.get(owner["name"], namespace) if between is not None else None
-        above = _controller(found["metadata"]) if found is not None else None
+        above = controller_of(found["metadata"]) if found is not None else None
         top = above if above is not None else owner
         name = f"{namespace}/{top['kind']}/{top['name']}"
         if between is None or found is not None:
             self._known[uid] = name
         return name
 
+    def knows(self, uid: str) -> bool:
+        """Whether the workload of pods with this controller has been found, and stays what it is."""
+        return uid in self._known
+
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:
     """Whether the pod is there for its node's sake."""
-    owner = _controller(pod["metadata"])
+    owner = controller_of(pod["metadata"])
     return owner is not None and owner["kind"] in ("DaemonSet", _STATIC)
 
 
-def _controller(meta: Mapping[str, Any]) -> JsonObject | None:
+def controller_of(meta: Mapping[str, Any]) -> JsonObject | None:
+    """The owner that an object's metadata names as its controller."""
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
             found: JsonObject = reference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from holokube.base.clock import Clock
 from holokube.client.informer import EventType
@@ -16,7 +16,7 @@ from holokube.lab.results import PodSpan
 from holokube.lab.run.amounts import HOUR_MS, Area, milliseconds
 from holokube.lab.run.event_log import EventLog
 from holokube.lab.run.node_meter import NodeMeter, NodeRecord
-from holokube.lab.run.owners import Owners, is_daemon
+from holokube.lab.run.owners import Owners, controller_of, is_daemon
 from holokube.lab.run.shapes import Shapes
 from holokube.lab.run.usage_meter import UsageMeter
 from holokube.pricing.cost_meter import PodShare, workload_fractions
@@ -24,6 +24,10 @@ from holokube.pricing.cost_meter import PodShare, workload_fractions
 _ENDS: Final[Mapping[str, Literal["done", "failed"]]] = {"Succeeded": "done", "Failed": "failed"}
 _EMPTY: Final[Mapping[str, Any]] = {}
 _EVICTION: Final = "DisruptionTarget"
+_BESIDE_CONTAINERS: Final = frozenset(("initContainers", "overhead", "resources"))
+"""Fields of a pod's spec that make its requests more than those of its containers."""
+_ALIKE_MAX: Final = 4_096
+"""So many controllers are remembered before all are forgotten."""
 OnUnschedulable = Callable[[str, str], None]
 """Called with ``namespace/name`` and the scheduler's words, once for each pod that finds no place at first."""
 
@@ -61,6 +65,17 @@ class PodRecord:
         )  # fmt: skip
 
 
+class _Alike(NamedTuple):
+    """What the pods of one controller and one template have in common."""
+
+    containers: list[JsonObject]
+    """Held, so that no other list can come to lie in its place."""
+    workload: str
+    cpu_milli: int
+    memory_bytes: int
+    shape: int
+
+
 class PodMeter:
     """A handler of the informer of pods."""
 
@@ -78,6 +93,7 @@ class PodMeter:
         self.records: list[PodRecord] = []
         """All that ever were, in the order in which they came."""
         self.shapes = Shapes()
+        self._alike: dict[tuple[str, int, str | None], _Alike] = {}
         self.pending, self.running = Area(), Area()
         self.cpu_milli, self.memory_bytes = Area(), Area()
         self.created = 0
@@ -106,17 +122,36 @@ class PodMeter:
     def _create(self, pod: JsonObject) -> PodRecord:
         now_ms = milliseconds(self._clock.monotonic())
         meta = pod["metadata"]
-        cpu, memory = self.shapes.requests_of(pod)
-        record = PodRecord(
-            f"{meta.get('namespace', '')}/{meta['name']}", self._owners.workload_of(pod), cpu, memory, now_ms,
-            -1 if is_daemon(pod) else self.shapes.shape_of(pod),
-        )  # fmt: skip
+        _, workload, cpu, memory, shape = self._alike_of(pod)
+        record = PodRecord(f"{meta.get('namespace', '')}/{meta['name']}", workload, cpu, memory, now_ms, shape)
         self.records.append(record)
         self._alive[meta["uid"]] = record
         self.created += self.has_begun
         self.pending.add(1, now_ms)
-        self._log.write(now_ms, "Pod", record.name, "created", workload=record.workload)
+        if self._log.is_on:
+            self._log.write(now_ms, "Pod", record.name, "created", workload=workload)
         return record
+
+    def _alike_of(self, pod: JsonObject) -> _Alike:
+        meta, spec = pod["metadata"], pod["spec"]
+        owner, containers = controller_of(meta), spec["containers"]
+        is_plain = spec.keys().isdisjoint(_BESIDE_CONTAINERS)
+        labels = meta.get("labels") or _EMPTY
+        key = (
+            "" if owner is None else owner["uid"], id(containers),
+            labels.get("pod-template-hash") or labels.get("controller-revision-hash"),
+        )  # fmt: skip
+        known = self._alike.get(key) if is_plain and owner is not None else None
+        if known is not None:
+            return known
+        cpu, memory = self.shapes.requests_of(pod)
+        shape = -1 if is_daemon(pod) else self.shapes.shape_of(pod)
+        found = _Alike(containers, self._owners.workload_of(pod), cpu, memory, shape)
+        if is_plain and owner is not None and self._owners.knows(owner["uid"]):
+            if len(self._alike) >= _ALIKE_MAX:
+                self._alike.clear()
+            self._alike[key] = found
+        return found
 
     def _look(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
         status = pod.get("status") or _EMPTY
@@ -136,7 +171,7 @@ class PodMeter:
             self._end(record, uid, "evicted" if end == "failed" and record.is_evicted else end)
             return
         if record.node is not None:
-            self._see_readiness(record, uid, pod)
+            self._see_readiness(record, uid, pod, status)
 
     def _bind(self, record: PodRecord, uid: str, node: str) -> None:
         now_ms = milliseconds(self._clock.monotonic())
@@ -150,7 +185,8 @@ class PodMeter:
             host.pods[uid] = None
             self.cpu_milli.add(record.cpu_milli, now_ms)
             self.memory_bytes.add(record.memory_bytes, now_ms)
-        self._log.write(now_ms, "Pod", record.name, "bound", node=node)
+        if self._log.is_on:
+            self._log.write(now_ms, "Pod", record.name, "bound", node=node)
 
     def _hear(self, record: PodRecord, status: Mapping[str, Any]) -> None:
         for condition in status.get("conditions") or ():
@@ -166,16 +202,17 @@ class PodMeter:
             now_ms = milliseconds(self._clock.monotonic())
             self._log.write(now_ms, "Pod", record.name, "evicted", why=condition.get("reason", ""))
 
-    def _see_readiness(self, record: PodRecord, uid: str, pod: JsonObject) -> None:
+    def _see_readiness(self, record: PodRecord, uid: str, pod: JsonObject, status: Mapping[str, Any]) -> None:
         is_ready = False
-        for condition in (pod.get("status") or _EMPTY).get("conditions") or ():
+        for condition in status.get("conditions") or ():
             if condition.get("type") == "Ready":
                 is_ready = condition.get("status") == "True"
                 break
         if is_ready and record.ready_ms is None:
             now_ms = milliseconds(self._clock.monotonic())
             record.ready_ms = now_ms
-            self._log.write(now_ms, "Pod", record.name, "ready")
+            if self._log.is_on:
+                self._log.write(now_ms, "Pod", record.name, "ready")
         if is_ready != record.is_ready:
             record.is_ready = is_ready
             self._usage.see(uid, pod)
@@ -199,7 +236,8 @@ class PodMeter:
             self.running.add(-1, now_ms)
             self._leave(record, uid, now_ms)
         self._usage.forget(uid)
-        self._log.write(now_ms, "Pod", record.name, end)
+        if self._log.is_on:
+            self._log.write(now_ms, "Pod", record.name, end)
 
     def _leave(self, record: PodRecord, uid: str, now_ms: int) -> None:
         """It takes no room any more, and costs nothing."""

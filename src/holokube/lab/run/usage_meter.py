@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from holokube.base.clock import Clock
-from holokube.hollow.usage import ContainerUse, UsageProfile, container_use, running_containers, started_containers
+from holokube.hollow.usage import (
+    ContainerUse,
+    UsageProfile,
+    container_use,
+    running_containers,
+    says_what_it_uses,
+    started_containers,
+)
 from holokube.hollow.usage_curves import Constant, Curve, Diurnal
 from holokube.kube.types import JsonObject
 
@@ -96,7 +103,7 @@ class UsageMeter:
         """Those of a plain pod, whose containers are like those of all pods of its template; None for others."""
         status = pod.get("status") or _EMPTY
         if (
-            pod["metadata"].get("annotations")
+            says_what_it_uses(pod)
             or status.get("initContainerStatuses")
             or status.get("ephemeralContainerStatuses")
         ):

@@ -47,7 +47,7 @@ class NodeResourcesFit:
             return sized
         columns, amounts = state.request_arrays(cls)
         if not isinstance(rows, slice):
-            left = nodes.allocatable[rows] - nodes.used[rows]
+            left = nodes.allocatable.take(rows, axis=0) - nodes.used.take(rows, axis=0)
             few: BoolArray = np.logical_and.reduce(left[:, columns] >= amounts, axis=1)
             return few
         # Column by column is several times faster for a whole table, and slower for a few rows.
@@ -63,14 +63,19 @@ class NodeResourcesFit:
         found = []
         # In this order: a resource that no node has gets its column when it is first asked for.
         amounts = _amounts(state, cls, rows)
-        offered, used = state.nodes.allocatable[rows], state.nodes.used[rows]
+        nodes = state.nodes
         # Upstream calls a node unresolvable as a whole if any of its shortages is.
         unresolvable: BoolArray | None = None
         for name, column, amount in amounts:
-            allocatable = offered[:, column]
-            short = allocatable - used[:, column] < amount
-            too_small = short & (allocatable < amount) if name != PODS else np.zeros_like(short)
-            unresolvable = too_small if unresolvable is None else unresolvable | too_small
+            # Column by column is several times faster than to pick whole rows first.
+            offered = nodes.allocatable[:, column][rows]
+            short: BoolArray = offered - nodes.used[:, column][rows] < amount
+            if unresolvable is None:
+                unresolvable = np.zeros(len(short), dtype=np.bool_)
+            if name != PODS:
+                too_small: BoolArray = offered < amount
+                if np.count_nonzero(too_small):
+                    unresolvable |= too_small & short
             found.append((f"Insufficient {name}" if name != PODS else "Too many pods", short))
         assert unresolvable is not None, "every class requests one of pods"
         return [Finding(reason, short, unresolvable) for reason, short in found]

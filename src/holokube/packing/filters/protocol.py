@@ -25,6 +25,9 @@ class Scope(Enum):
     CLUSTER = "cluster"
     """Anything anywhere; the filter tells by its ``stamp``."""
 
+    # There is one of each, and that of enums is slow.
+    __hash__ = object.__hash__
+
 
 class Finding(NamedTuple):
     """One reason for which rows are refused."""

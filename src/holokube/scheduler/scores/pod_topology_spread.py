@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,10 @@ from holokube.scheduler.scores.protocol import Question
 
 _NO_KEYS: Final[frozenset[str]] = frozenset()
 _KEPT: Final = 256
+_TABLE_SIZE: Final = 512
+_TABLES_KEPT: Final = 512
+# As an array it need not be made one each time.
+_HALF: Final = np.array(0.5)
 
 
 class PodTopologySpread:
@@ -44,12 +49,15 @@ class PodTopologySpread:
         rounded = _rounded(_crowding(question, spread, ground))
         counts = ground.counts
         if counts is None:
-            most = int(np.maximum.reduce(rounded))
+            # To find where the largest is, and then look, is several times faster than to ask for it.
+            most, least = int(rounded[rounded.argmax()]), int(rounded[rounded.argmin()])
             if most == 0:
                 return np.full(len(rounded), MAX_SCORE, dtype=np.int64)
-            points: IntArray = most + int(np.minimum.reduce(rounded)) - rounded
-            points *= MAX_SCORE
-            points //= most
+            points: IntArray
+            if most < _TABLE_SIZE:
+                points = _points_table(most, least)[rounded]
+            else:
+                points = MAX_SCORE * (most + least - rounded) // most
             return points
         rounded = np.where(counts, rounded, 0)
         most = int(rounded[counts].max(initial=0))
@@ -72,6 +80,8 @@ class _Spread:
     matchers: tuple[SpreadMatcher, ...]
     counted: list[Tally | Counter | None]
     """For each constraint, if it was asked before."""
+    ground: _Ground | None = None
+    """Where it was asked for last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +129,13 @@ def _spread(question: Question) -> _Spread | None:
 def _ground(question: Question, spread: _Spread) -> _Ground:
     """Remembered as long as nodes, and the choice of feasible ones, stay the same."""
     memory, nodes_at, rows = question.memory, question.state.node_journal.end, question.rows
+    latest = spread.ground
+    if latest is not None and latest.rows is rows and latest.nodes_at == nodes_at:
+        return latest
     key = spread.keys, spread.topology
     known: _Ground | None = memory.get(key) if memory is not None else None
     if known is not None and known.rows is rows and known.nodes_at == nodes_at:
+        spread.ground = known
         return known
     counts: BoolArray | None = None
     for label in sorted(spread.keys):
@@ -129,7 +143,7 @@ def _ground(question: Question, spread: _Spread) -> _Ground:
         if has_label is not None:
             counts = has_label if counts is None else counts & has_label
     domains = tuple(_domains(question.state.nodes, label, rows, counts) for label in spread.topology)
-    made = _Ground(rows, nodes_at, counts, domains)
+    made = spread.ground = _Ground(rows, nodes_at, counts, domains)
     _remember(memory, key, made)
     return made
 
@@ -181,7 +195,9 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
 def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[np.float64]:
     """How crowded the domains of each row are, over all constraints."""
     crowding: NDArray[np.float64] | None = None
-    for number, (constraint, domains) in enumerate(zip(spread.constraints, ground.domains, strict=True)):
+    number = -1
+    for constraint, domains in zip(spread.constraints, ground.domains, strict=True):
+        number += 1
         if domains.has_label is not None and not domains.has_label.any():
             continue
         counted = spread.counted[number]
@@ -192,12 +208,10 @@ def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[n
         if isinstance(counted, Counter):
             # Upstream counts the pods of the node itself, whatever the inclusion policies say.
             per_row = counted.by_row(question.state.nodes.capacity)[question.rows]
-            found = np.multiply(per_row, domains.weight, dtype=np.float64)
-            found += float(constraint.max_skew - 1)
+            found = _weighed(per_row, domains.weight, constraint.max_skew)
         else:
             assert domains.ids is not None, "only host names go without numbers"
-            per_domain = np.multiply(counted.counts, domains.weight, dtype=np.float64)
-            found = (per_domain + float(constraint.max_skew - 1))[domains.ids]
+            found = _weighed(counted.counts, domains.weight, constraint.max_skew)[domains.ids]
         if domains.has_label is not None:
             found = np.where(domains.has_label, found, 0.0)
         if crowding is None:
@@ -218,11 +232,36 @@ def _counted(question: Question, spread: _Spread, number: int) -> Tally | Counte
     )  # fmt: skip
 
 
+def _weighed(pods: IntArray, weight: float, max_skew: int) -> NDArray[np.float64]:
+    """What so many pods make of a domain. Few numbers of pods occur, so they are looked up, which is quicker."""
+    found: NDArray[np.float64]
+    try:
+        found = _weights_table(weight, max_skew)[pods]
+    except IndexError:
+        found = np.multiply(pods, weight, dtype=np.float64)
+        found += float(max_skew - 1)
+    return found
+
+
+@lru_cache(maxsize=_TABLES_KEPT)
+def _weights_table(weight: float, max_skew: int) -> NDArray[np.float64]:
+    table = np.multiply(np.arange(_TABLE_SIZE), weight, dtype=np.float64)
+    table += float(max_skew - 1)
+    return table
+
+
+@lru_cache(maxsize=_TABLES_KEPT)
+def _points_table(most: int, least: int) -> IntArray:
+    table: IntArray = MAX_SCORE * (most + least - np.arange(most + 1)) // most
+    return table
+
+
 def _rounded(numbers: NDArray[np.float64]) -> IntArray:
     """To the nearest whole number, halves up; numpy's own rounding takes halves to the even one.
 
-    To add a half and round down is exact but for the number just below a half, and no sum of pods comes near that:
-    what is above zero is at least the logarithm of two.
+    None is negative, so that to cut off what is behind the point is to round down. To add a half and round down is
+    exact but for the number just below a half, and no sum of pods comes near that: what is above zero is at least the
+    logarithm of two.
     """
-    numbers += 0.5
-    return np.floor(numbers, out=numbers).astype(np.int64)
+    numbers += _HALF
+    return numbers.astype(np.int64)

@@ -41,7 +41,7 @@ class Score(Protocol):
         """How much it counts."""
 
     def points(self, question: Question) -> IntArray | None:
-        """From 0 to 100 for each row; None if it has nothing to say about the pod, which counts as 0."""
+        """From 0 to 100 for each row, in an array that is the asker's; None, as good as 0, if it has nothing to say."""
 
 
 def scaled_to_most(counts: IntArray, *, reverse: bool = False) -> IntArray:

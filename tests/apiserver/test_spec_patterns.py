@@ -1,0 +1,192 @@
+"""Pods of the same spec are created after one pattern, whatever their labels, as if each had been read by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.apiserver.admission.base import Attributes, Plugin
+from holokube.apiserver.at_once import AtOnce
+from holokube.apiserver.bootstrap import bootstrap
+from holokube.apiserver.registry import Registry
+from holokube.base.clock import VirtualClock
+from holokube.base.loop import run_virtual
+from holokube.base.rng import Rng
+from holokube.client.client import Client
+from holokube.client.inprocess import InProcessTransport
+from holokube.client.resources import LIMIT_RANGES, PODS, PRIORITY_CLASSES
+from holokube.kube.errors import ApiError
+from holokube.kube.types import JsonObject
+from holokube.store.store import Store
+from tests.builders import pod
+
+
+def of_job(number: int, **spec: Any) -> JsonObject:
+    """As the controller of jobs makes them."""
+    owner = {
+        "apiVersion": "batch/v1", "kind": "Job", "name": f"job-{number}", "uid": f"uid-{number}", "controller": True,
+        "blockOwnerDeletion": True,
+    }  # fmt: skip
+    meta = {
+        "generateName": f"job-{number}-", "namespace": "default",
+        "labels": {"batch.kubernetes.io/job-name": f"job-{number}", "job-name": f"job-{number}"},
+        "annotations": {"example.com/run": f"{number}s"}, "finalizers": ["batch.kubernetes.io/job-tracking"],
+        "ownerReferences": [owner],
+    }  # fmt: skip
+    made = pod(restartPolicy="Never", **spec)
+    return {**made, "metadata": meta}
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of pods that were created by their spec."""
+    found: list[str] = []
+    usual = AtOnce._create_by_spec
+
+    def noted(itself: AtOnce, *args: Any) -> Any:
+        made = usual(itself, *args)
+        if made is not None:
+            found.append(made.obj["metadata"]["name"])
+        return made
+
+    monkeypatch.setattr(AtOnce, "_create_by_spec", noted)
+    return found
+
+
+Step = tuple[str, Any]
+
+
+def outcomes(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
+    async def main(clock: VirtualClock) -> list[bytes]:
+        registry = Registry(clock, Rng("tests"), Store(), tracks_managed_fields=tracks)
+        await bootstrap(registry)
+        for plugin in plugins:
+            registry.admission.add(plugin)
+        client, found = Client(InProcessTransport(registry)), []
+        for what, body in steps:
+            try:
+                if what == "pod":
+                    sent = orjson.dumps(body)
+                    made = await client.create(PODS, body, "default")
+                    # What is handed in is not kept.
+                    for part in body["metadata"].values():
+                        if isinstance(part, dict):
+                            part["changed"] = "afterwards"
+                    body.clear()
+                    body.update(orjson.loads(sent))
+                elif what == "class":
+                    made = await client.create(PRIORITY_CLASSES, body)
+                else:
+                    made = await client.create(LIMIT_RANGES, body, "default")
+            except ApiError as problem:
+                made = problem.to_status()
+            found.append(orjson.dumps(made))
+        for _, stored in registry.store.list("pods").items:
+            found.append(orjson.dumps(stored.obj) + str((stored.checked, stored.settled)).encode())
+        return found
+
+    return run_virtual(main)
+
+
+def long_way(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(AtOnce, "create", lambda *_: None)
+        return outcomes(steps, *plugins, tracks=tracks)
+
+
+def test_pods_of_other_jobs_are_created_by_their_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Step] = [("pod", of_job(number)) for number in range(6)]
+    wanted = long_way(steps)
+    found = counted(monkeypatch)
+    assert outcomes(steps) == wanted
+    assert [name[:6] for name in found] == ["job-2-", "job-3-", "job-4-", "job-5-"]
+
+
+TEXTS = st.sampled_from(["a", "b", "not valid!", "", 1, None, "x" * 64])
+CHANGES = st.one_of(
+    st.builds(lambda key, value: ("labels", key, value), st.sampled_from(["job-name", "other", "bad key"]), TEXTS),
+    st.builds(
+        lambda key, value: ("annotations", key, value),
+        st.sampled_from([
+            "example.com/run", "x", "kubernetes.io/config.mirror", "pod.beta.kubernetes.io/init-containers", "bad key",
+            "container.apparmor.security.beta.kubernetes.io/c",
+        ]),
+        st.sampled_from(["a", "unconfined", 1]),
+    ),
+    st.builds(
+        lambda key, value: ("owner", key, value),
+        st.sampled_from(["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion", "unknown"]),
+        st.sampled_from(["v1", "Event", "", True, False, None, 1]),
+    ),
+    st.builds(
+        lambda key, value: ("meta", key, value),
+        st.sampled_from([
+            "generateName", "name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid",
+            "deletionTimestamp", "resourceVersion", "unknown", "managedFields",
+        ]),
+        st.sampled_from([
+            "x-", "x.-", "X-", "default", "other", "", None, {}, [], ["a/b"], ["plain"], [{}], "y" * 70 + "-", 1,
+        ]),
+    ),
+    st.builds(
+        lambda key, value: ("body", key, value), st.sampled_from(["kind", "apiVersion", "status", "spec"]),
+        st.sampled_from(["Pod", "v1", "", "Job", {}, None]),
+    ),
+)  # fmt: skip
+
+
+def changed(number: int, changes: list[tuple[str, str, Any]], spec: int) -> JsonObject:
+    body = of_job(number, **([{}, {"affinity": {}}, {"priorityClassName": "high"}, {"nodeName": "n"}][spec]))
+    for where, key, value in changes:
+        meta = body["metadata"]
+        places = {"body": body, "meta": meta, "owner": (meta.get("ownerReferences") or [{}])[0]}
+        target = places.get(where, meta.get(where))
+        if isinstance(target, dict):
+            target[key] = value
+    return body
+
+
+STEPS = st.one_of(
+    st.builds(
+        lambda number, changes, spec: ("pod", changed(number, changes, spec)), st.integers(0, 9),
+        st.lists(CHANGES, max_size=2), st.sampled_from([0, 0, 0, 1, 2, 3]),
+    ),
+    st.just(("class", {"metadata": {"name": "high"}, "value": 7, "globalDefault": True})),
+    st.just(("limits", {"metadata": {"name": "l"}, "spec": {"limits": [
+        {"type": "Container", "defaultRequest": {"cpu": "70m"}, "default": {"cpu": "1"}},
+    ]}})),
+)  # fmt: skip
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(STEPS, max_size=8), st.booleans())
+def test_whatever_their_metadata_they_are_as_if_each_were_read_by_itself(steps: list[Step], tracks: bool) -> None:
+    steps = [("pod", of_job(number)) for number in range(10, 13)] + steps
+    assert outcomes(steps, tracks=tracks) == long_way(steps, tracks=tracks)
+
+
+def test_a_plugin_that_looks_at_labels_sees_every_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Copying(Plugin):
+        resources = frozenset({("", "pods")})
+        looks_at = frozenset()
+
+        def mutate(self, attributes: Attributes) -> None:
+            assert attributes.obj is not None
+            attributes.obj["spec"]["hostname"] = attributes.obj["metadata"]["labels"]["job-name"]
+
+    found = counted(monkeypatch)
+    steps: list[Step] = [("pod", of_job(number)) for number in range(4)]
+    made = [orjson.loads(text) for text in outcomes(steps, Copying())[:4]]
+    assert [each["spec"]["hostname"] for each in made] == [f"job-{number}" for number in range(4)]
+    assert not found
+
+
+def test_a_body_that_comes_again_is_read_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Step] = [("pod", of_job(number)) for number in (0, 1, 2, 2, 2, 2)]
+    wanted = long_way(steps)
+    found = counted(monkeypatch)
+    assert outcomes(steps) == wanted
+    assert len(found) == 1
