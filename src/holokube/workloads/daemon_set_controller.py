@@ -59,7 +59,8 @@ class DaemonSetReconciler:
         self._nodes = informers.get(NODES).lister
         self._revisions = by_controller(informers, CONTROLLER_REVISIONS).lister
         pods = by_controller(informers, PODS)
-        informers.indexed(PODS, DAEMON_NODE_INDEX, daemon_node_index, heeds=SPEC | OWNERS)
+        # A cluster without DaemonSets never asks for it.
+        informers.indexed(PODS, DAEMON_NODE_INDEX, daemon_node_index, heeds=SPEC | OWNERS, when_asked=True)
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)
@@ -246,7 +247,7 @@ class DaemonSetReconciler:
         gone, or takes no more pods but keeps its own.
         """
         name = node["metadata"]["name"]
-        if self._nodes.get(name) is None:
+        if not len(self._daemon_sets) or self._nodes.get(name) is None:
             return []
         owners = {
             (controller_of(pod) or {}).get("uid") for pod in self._pods.by_index(DAEMON_NODE_INDEX, name)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import OWNERS, PHASE
 from holokube.client.client import Client
 from holokube.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
@@ -21,6 +22,7 @@ from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, Rest, decide
 from holokube.workloads.deployment_revisions import REVISION, annotations_of, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
+from holokube.workloads.expectations import Echoes
 from holokube.workloads.ownership import (
     CONTROLLER_INDEX,
     by_controller,
@@ -70,11 +72,27 @@ class DeploymentReconciler:
         self._replica_sets = by_controller(informers, REPLICA_SETS).lister
         self._pods = by_controller(informers, PODS).lister
         self._known: dict[str, _LastWords] = {}
+        self._echoes = Echoes()
+
+    def concerns_deployment(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of a Deployment calls for a look: not if it only shows what was last told of one at rest."""
+        return not self._echoes.is_one(old, new)
+
+    def concerns_set(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of a ReplicaSet calls for a look: not if all that a Deployment at rest tells of it stays."""
+        if old is None or new is None:
+            return True
+        reference = controller_of(new)
+        if reference is None:
+            return True
+        known = self._known.get(f"{new['metadata']['namespace']}/{reference['name']}")
+        return known is None or not known.rest.stays(old, new)
 
     async def reconcile(self, key: str) -> Result | None:
         deployment = self._deployments.by_key(key)
         if deployment is None:
             self._known.pop(key, None)
+            self._echoes.forget(key)
             return None
         meta = deployment["metadata"]
         own = self._replica_sets.by_index(CONTROLLER_INDEX, meta["uid"])
@@ -94,6 +112,8 @@ class DeploymentReconciler:
         """Tells how a Deployment at rest is, and remembers what was told."""
         written = await self._carry_out(deployment, plan)
         result = Result(plan.check_in_s) if plan.check_in_s is not None else None
+        if written is not None:
+            self._echoes.wrote(key, written)
         self._known[key] = _LastWords(rest, deployment if written is None else written, replica_set, now, result)
         return result
 
@@ -210,8 +230,18 @@ class DeploymentReconciler:
         return [f"{space}/{parent['name']}"] if recreates else []
 
 
-def _is_over(_old: JsonObject | None, new: JsonObject | None) -> bool:
-    return new is None or (new.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+def _ends(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Whether a pod goes, comes to its end, or is of another set at its end."""
+    if new is None:
+        return True
+    phase = (new.get("status") or {}).get("phase")
+    if phase not in ("Succeeded", "Failed"):
+        return False
+    return (
+        old is None
+        or (old.get("status") or {}).get("phase") != phase
+        or old["metadata"].get("ownerReferences") != new["metadata"].get("ownerReferences")
+    )
 
 
 def build(
@@ -228,10 +258,12 @@ def build(
     return Controller(
         clock, "deployment-controller", reconciler.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(deployments, enqueue_self),
-            PodOwnerSource(replica_sets, DEPLOYMENTS, deployments, selector_of),
+            InformerSource(deployments, enqueue_self, concerns=reconciler.concerns_deployment),
+            PodOwnerSource(
+                replica_sets, DEPLOYMENTS, deployments, selector_of, concerns=reconciler.concerns_set
+            ),
             InformerSource(
-                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_is_over,
+                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_ends, heeds=PHASE | OWNERS,
                 controlled_by=(REPLICA_SETS.group, REPLICA_SETS.kind), hears_orphans=False,
             ),
         ],

@@ -88,6 +88,23 @@ class Rest:
             set_meta.get("labels"), plan.revision,
         )  # fmt: skip
 
+    def stays(self, old: JsonObject, new: JsonObject) -> bool:
+        """Whether a change of the set is none to the Deployment: only that its controller has seen what is wanted, of
+        which nothing is told, is new."""
+        was, now = old["metadata"], new["metadata"]
+        before, after = old.get("status") or {}, new.get("status") or {}
+        return (
+            new["spec"] is self.set_spec
+            and old["spec"] is self.set_spec
+            and now.get("annotations") is self.set_annotations
+            and now.get("labels") is self.set_labels
+            and was.get("ownerReferences") == now.get("ownerReferences")
+            and was.get("deletionTimestamp") == now.get("deletionTimestamp")
+            and before.keys() == after.keys()
+            and "terminatingReplicas" in before
+            and all(before.get(name) == value for name, value in after.items() if name != "observedGeneration")
+        )
+
     def plan(self, deployment: JsonObject, replica_set: JsonObject, now: datetime) -> Plan | None:
         """The plan for these two, for which the set must be the Deployment's only one; None if it has to be decided."""
         meta, set_meta = deployment["metadata"], replica_set["metadata"]

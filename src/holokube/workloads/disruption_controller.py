@@ -7,6 +7,7 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import STATUS
 from holokube.client.cache import object_key
 from holokube.client.client import Client, PatchType
 from holokube.client.discovery import Discovery
@@ -250,8 +251,9 @@ def _scale_changed(change: Change) -> bool:
     return bool(old.get("replicas") != new.get("replicas"))
 
 
-def _claims_disruption(_old: JsonObject | None, new: JsonObject | None) -> bool:
-    if new is None:
+def _claims_disruption(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Whether a pod's status, in which it says so, has been written, and calls it a target of disruption."""
+    if new is None or (old is not None and old.get("status") is new.get("status")):
         return False
     for condition in conditions_of(new):
         if condition.get("type") == "DisruptionTarget":
@@ -270,16 +272,18 @@ def build(
     disruption = Disruption(clock, client, informers, recorder)
     scaled: tuple[Resource, ...] = (*_SCALED, DEPLOYMENTS)
     budgets = informers.get(POD_DISRUPTION_BUDGETS)
+    has_budgets = Need(budgets, lambda: len(budgets.lister) > 0)
     return Controller(
         clock, NAME, disruption.reconcile,
         sources=[
             InformerSource(budgets, enqueue_self),
             InformerSource(
-                informers.get(PODS), disruption.budgets_of, concerns=disruption.has_budgets,
-                needs=Need(budgets, lambda: len(budgets.lister) > 0),
+                informers.get(PODS), disruption.budgets_of, concerns=disruption.has_budgets, needs=has_budgets
             ),
             *(
-                InformerSource(informers.get(r), disruption.budgets_of_owner, predicates=[_scale_changed])
+                InformerSource(
+                    informers.get(r), disruption.budgets_of_owner, predicates=[_scale_changed], needs=has_budgets
+                )
                 for r in scaled
             ),
         ],
@@ -295,5 +299,5 @@ def build_stale(
 ) -> Controller[str]:
     """The controller that takes back stale DisruptionTarget conditions."""
     stale = StaleDisruption(clock, client, informers)
-    source = InformerSource(informers.get(PODS), enqueue_self, concerns=_claims_disruption)
+    source = InformerSource(informers.get(PODS), enqueue_self, concerns=_claims_disruption, heeds=STATUS)
     return Controller(clock, STALE_NAME, stale.reconcile, sources=[source])

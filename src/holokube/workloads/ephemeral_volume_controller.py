@@ -7,6 +7,7 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
+from holokube.client.audience import EXISTENCE
 from holokube.client.client import Client
 from holokube.client.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from holokube.kube.errors import AlreadyExists
@@ -90,8 +91,9 @@ class EphemeralVolumes:
         return [f"{space}/{ref['name']}" for ref in owners if ref["kind"] == "Pod" and ref.get("controller")]
 
 
-def _has_ephemeral_volumes(_old: JsonObject | None, new: JsonObject | None) -> bool:
-    if new is not None:
+def _has_ephemeral_volumes(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """A pod's volumes never change: its claims are looked after when it comes, and again when one of them goes."""
+    if old is None and new is not None:
         for volume in new["spec"].get("volumes") or ():
             if volume.get("ephemeral"):
                 return True
@@ -110,7 +112,9 @@ def build(
     return Controller(
         clock, NAME, volumes.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(informers.get(PODS), enqueue_self, concerns=_has_ephemeral_volumes),
+            InformerSource(
+                informers.get(PODS), enqueue_self, concerns=_has_ephemeral_volumes, heeds=EXISTENCE
+            ),
             InformerSource(
                 informers.get(PERSISTENT_VOLUME_CLAIMS), volumes.pods_of_claim,
                 predicates=[lambda change: change.deleted],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.client.cache import object_key
@@ -120,3 +120,41 @@ class OwnWrites:
 
     def forget(self, key: str) -> None:
         self._versions.pop(key, None)
+
+
+_LOOKED_AT: Final = ("generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers")
+
+
+class Echoes:
+    """Tells which changes show nothing but a status that the controller itself wrote.
+
+    It was made from all that there is to look at: as long as nothing else changes, of which one is told, a look at it
+    finds nothing to do. What was not written for good, because more was to be done, is not to be noted.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[str, str]] = {}
+
+    def wrote(self, key: str, obj: Mapping[str, Any]) -> None:
+        """The server answered the write of a status with this object."""
+        meta = obj["metadata"]
+        self._written[key] = meta["uid"], meta.get("resourceVersion") or ""
+
+    def is_one(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+        """Whether a change is to the very state that was written last, and only in the status."""
+        if old is None or new is None:
+            return False
+        was, now = old["metadata"], new["metadata"]
+        written = self._written.get(object_key(new))
+        if written is None or written[1] != now.get("resourceVersion") or written[0] != now["uid"]:
+            return False
+        # Changes that were missed may come together with the one that was made.
+        for part in _LOOKED_AT:
+            before, after = was.get(part), now.get(part)
+            if before is not after and before != after:
+                return False
+        before, after = old.get("spec"), new.get("spec")
+        return before is after or before == after
+
+    def forget(self, key: str) -> None:
+        self._written.pop(key, None)

@@ -20,6 +20,7 @@ from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.audience import DELETION, FINALIZERS, OWNERS, Listener
+from holokube.client.cache import Lister, object_key
 from holokube.client.client import Client
 from holokube.client.discovery import Discovered, Discovery
 from holokube.client.informer import EventType, Informer
@@ -221,7 +222,8 @@ class GarbageCollector:
         if informer is None:
             informer = Informer(self._clock, self._client, resource, rng=self._rng.fork(str(resource)))
             informer.start()
-        self._monitors[resource] = _Monitor(informer, owned, informer.listen(self._on_event, heeds=_HEEDED))
+        on_event = partial(self._on_event, informer.lister)
+        self._monitors[resource] = _Monitor(informer, owned, informer.listen(on_event, heeds=_HEEDED))
 
     async def _unwatch(self, resource: Resource) -> None:
         monitor = self._monitors.pop(resource)
@@ -239,7 +241,14 @@ class GarbageCollector:
             missing = [str(r) for r, monitor in self._monitors.items() if not monitor.informer.has_synced]
             self._log.warning("Not everything could be read in time, collecting without it", missing=missing)
 
-    def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+    def _on_event(
+        self, cached: Lister, _type: EventType, old: JsonObject | None, new: JsonObject | None
+    ) -> None:
+        if new is not None and (meta := new["metadata"]).get("deletionTimestamp"):
+            latest = cached.by_key(object_key(new))
+            if latest is None or latest["metadata"].get("uid") != meta.get("uid"):
+                # It is gone by now, as is told next: what its deletion asked for is asked for by that.
+                return
         effects = self.graph.observe(old, new)
         if effects is not NOTHING:
             self._apply(effects)

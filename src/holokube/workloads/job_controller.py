@@ -51,6 +51,7 @@ BATCH_S = 1.0
 """Changes of pods are looked at together after this time, as upstream does."""
 TRACKED_INDEX = "job-tracked"
 _ALWAYS_SHOWN = frozenset({"ready", "terminating", "uncountedTerminatedPods"})
+_NONE: frozenset[str] = frozenset()
 _MANAGED_BY_US = "kubernetes.io/job-controller"
 
 
@@ -97,13 +98,25 @@ class JobReconciler:
         key = object_key(latest)
         if key in self._busy:
             return old is None or new is None or not self._keeps_back(key)
+        if new is not None and self._is_behind(key, new):
+            return False
         if new is not None and not is_finished(new):
             pods = () if old is None else self._certain_pods(key, new)
             return not (pods and runs_as_it_should(new, pods, self._selector(key, new)))
         if self._pods.has_indexed(TRACKED_INDEX, key):
-            return True
+            return not self._all_released(key)
         self._forget(key)
         return False
+
+    def _is_behind(self, key: str, job: JsonObject) -> bool:
+        """Whether a state that is told of is not the latest: changes that come together are all in the cache before
+        the first of them is told, and the last one says it all."""
+        cached = self._jobs.by_key(key)
+        return (
+            cached is not None
+            and cached is not job
+            and cached["metadata"].get("resourceVersion") != job["metadata"].get("resourceVersion")
+        )
 
     def concerns_pod(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a change of a Job's pod calls for a look: not if it has been counted and the Job is over or gone."""
@@ -117,10 +130,21 @@ class JobReconciler:
         key = f"{latest['metadata']['namespace']}/{reference['name']}"
         if key in self._busy:
             return not self._keeps_back(key)
-        if old is not None and is_tracked(old):
-            return True
         job = self._jobs.by_key(key)
-        return job is not None and not is_finished(job)
+        if job is not None and not is_finished(job):
+            return True
+        if old is not None and is_tracked(old):
+            if self._pods.has_indexed(TRACKED_INDEX, key):
+                return not self._all_released(key)
+            self._forget(key)
+        return False
+
+    def _all_released(self, key: str) -> bool:
+        """Whether the pods that the cache shows as waiting to be counted are those whose finalizer was removed here."""
+        removed = self._removed.get(key, _NONE)
+        return removed.issuperset(
+            pod["metadata"]["uid"] for pod in self._pods.by_index(TRACKED_INDEX, key)
+        )
 
     def _keeps_back(self, key: str) -> bool:
         """Whether a change need not be told to the look under way: once the end is written nothing else matters. It

@@ -5,7 +5,7 @@ An owner with three hundred pods is looked at whenever one of them changes; what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from holokube.workloads.ownership import controller_of, group_of
 Labels = frozenset[tuple[str, str]]
 
 _EMPTY: Final[Mapping[str, Any]] = {}
+_ENDS: Final = ("Succeeded", "Failed")
 _OVER, _TERMINATING, _UNREADY, _READY = range(4)
 """What a pod can be; it is active in the last two."""
 
@@ -70,7 +71,7 @@ class PodBook:
         """Takes over one change, as the informer of pods tells it."""
         if old is not None and new is not None:
             was, now = old["metadata"], new["metadata"]
-            if _is_same(was, now, "ownerReferences") and _is_same(was, now, "labels"):
+            if _are_same(was, now, ("ownerReferences", "labels")):
                 counted = self._counted.get(now["uid"])
                 if counted is not None:
                     alike, before = counted
@@ -115,6 +116,16 @@ class PodBook:
                 del self._owners[alike.owner]
 
 
+def counts_anew(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Whether a change of a pod may be one to its owner's numbers, or to how long it has been ready."""
+    if old is None or new is None:
+        return True
+    if not _are_same(old["metadata"], new["metadata"], ("deletionTimestamp", "ownerReferences", "labels")):
+        return True
+    before, after = old.get("status"), new.get("status")
+    return before is not after and _standing(before) != _standing(after)
+
+
 def pod_book(pods: Informer, kind: Kind) -> PodBook:
     """A book of the pods that are controlled by something of this group and kind, kept from now on."""
     book = PodBook(kind)
@@ -126,15 +137,29 @@ def _kind_of(reference: JsonObject) -> Kind:
     return group_of(reference.get("apiVersion") or ""), reference.get("kind") or ""
 
 
-def _is_same(was: JsonObject, now: JsonObject, field: str) -> bool:
-    before, after = was.get(field), now.get(field)
-    return before is after or before == after
+def _are_same(was: JsonObject, now: JsonObject, parts: Iterable[str]) -> bool:
+    for part in parts:
+        before, after = was.get(part), now.get(part)
+        if before is not after and before != after:
+            return False
+    return True
+
+
+def _standing(status: JsonObject | None) -> tuple[bool, object]:
+    """Whether a pod of this status is over, and since when it is ready; False if it is not."""
+    if not status:
+        return False, False
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "Ready":
+            is_ready = condition.get("status") == "True"
+            return status.get("phase") in _ENDS, is_ready and condition.get("lastTransitionTime")
+    return status.get("phase") in _ENDS, False
 
 
 def _state(pod: JsonObject) -> int:
     status = pod.get("status") or _EMPTY
     phase = status.get("phase")
-    if phase in ("Succeeded", "Failed"):
+    if phase in _ENDS:
         return _OVER
     if pod["metadata"].get("deletionTimestamp"):
         return _TERMINATING

@@ -12,7 +12,7 @@ from holokube.client.informer import EventType, Informer
 from holokube.client.resources import Resource
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
-from holokube.runtime.sources import Change, InformerSource
+from holokube.runtime.sources import Change, Concern, InformerSource
 from holokube.workloads.ownership import controller_of, group_of
 
 
@@ -39,9 +39,11 @@ class PodOwnerSource(InformerSource[str]):
         owner_resource: Resource,
         owners: Informer,
         selector_of: Callable[[JsonObject], LabelSelector],
+        *,
+        concerns: Concern | None = None,
     ) -> None:
         super().__init__(
-            children, self._owners_of, predicates=[_may_matter],
+            children, self._owners_of, predicates=[_may_matter], concerns=concerns,
             controlled_by=(owner_resource.group, owner_resource.kind),
         )  # fmt: skip
         self._resource, self._api_version = owner_resource, owner_resource.api_version
@@ -49,6 +51,8 @@ class PodOwnerSource(InformerSource[str]):
         self._selector_of = selector_of
 
     def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        if self._concerns is not None and not self._concerns(old, new):
+            return
         # Nearly all changes are to children whose controller stays the same.
         latest = new if new is not None else old
         assert latest is not None

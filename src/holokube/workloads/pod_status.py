@@ -163,11 +163,12 @@ class Standing:
 
 def remember(pods: Iterable[JsonObject], known: Standings) -> list[Standing]:
     """What is to be known of each pod; just that is left in ``known`` for the next time."""
-    recall = known.get
-    standings = [recall(id(pod)) or _standing(pod) for pod in pods]
+    listed = list(pods)
+    identities = list(map(id, listed))
+    found = list(map(known.get, identities))
+    standings = [one if one is not None else _standing(pod) for one, pod in zip(found, listed, strict=True)]
     known.clear()
-    for standing in standings:
-        known[id(standing.pod)] = standing
+    known.update(zip(identities, standings, strict=True))
     return standings
 
 

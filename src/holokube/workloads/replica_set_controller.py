@@ -18,9 +18,9 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
-from holokube.workloads.expectations import RECHECK_S, Expectations
+from holokube.workloads.expectations import RECHECK_S, Echoes, Expectations
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
-from holokube.workloads.pod_book import pod_book
+from holokube.workloads.pod_book import counts_anew, pod_book
 from holokube.workloads.pod_control import BURST_PODS, PodControl, pod_from_template
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import (
@@ -88,6 +88,11 @@ class ReplicaSetReconciler:
         self._book = pod_book(pods, (kind.resource.group, kind.resource.kind))
         self._fits: dict[str, Fit] = {}
         self._standings: dict[str, Standings] = {}
+        self._echoes = Echoes()
+
+    def concerns_owner(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of an owner calls for a look: not if it only shows the status that was written here."""
+        return not self._echoes.is_one(old, new)
 
     async def reconcile(self, key: str) -> Result | None:
         owner = self._owners.by_key(key)
@@ -95,6 +100,7 @@ class ReplicaSetReconciler:
             self._expectations.forget(key)
             self._fits.pop(key, None)
             self._standings.pop(key, None)
+            self._echoes.forget(key)
             return None
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
@@ -113,7 +119,9 @@ class ReplicaSetReconciler:
         status = status_with(
             owner, numbers, str(failure) if failure else "", now, counts_terminating=self._kind.counts_terminating
         )
-        await write_status(self._client, self._kind.resource, owner, status)
+        written = await write_status(self._client, self._kind.resource, owner, status)
+        if written is not owner:
+            self._echoes.wrote(key, written)
         if failure is not None:
             raise failure
         waits = [RECHECK_S] if not self._expectations.met(key) else []
@@ -202,8 +210,10 @@ def build(
     return Controller(
         clock, kind.component, reconciler.reconcile, workers=WORKERS,
         sources=[
-            InformerSource(owners, enqueue_self),
-            PodOwnerSource(by_controller(informers, PODS), kind.resource, owners, kind.selector_of),
+            InformerSource(owners, enqueue_self, concerns=reconciler.concerns_owner),
+            PodOwnerSource(
+                by_controller(informers, PODS), kind.resource, owners, kind.selector_of, concerns=counts_anew
+            ),
         ],
     )  # fmt: skip
 

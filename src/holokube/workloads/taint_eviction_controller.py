@@ -12,6 +12,7 @@ from holokube.client.cache import object_key
 from holokube.client.client import Client, PatchType
 from holokube.client.resources import NODES, PODS
 from holokube.kube.errors import NotFound
+from holokube.kube.taints import NO_EXECUTE
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, EventRecorder
 from holokube.runtime.informers import InformerSet
@@ -43,7 +44,7 @@ class TaintEviction:
     def may_move(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """A pod concerns us when it is bound or tolerates other things than before, to a node that evicts; or is gone.
 
-        A node that comes to evict later has all its pods looked at then.
+        A node that comes, or comes to evict, later has all its pods looked at then.
         """
         latest = new if new is not None else old
         assert latest is not None
@@ -59,7 +60,7 @@ class TaintEviction:
         if new is None or not spec.get("nodeName"):
             return False
         node = self._nodes.by_key(spec["nodeName"])
-        return node is None or bool(_raw_taints(node))
+        return node is not None and _evicts(node)
 
     async def reconcile(self, key: str) -> Result | None:
         pod = self._pods.by_key(key)
@@ -103,6 +104,13 @@ class TaintEviction:
 
 def _raw_taints(node: JsonObject) -> list[JsonObject]:
     return (node.get("spec") or {}).get("taints") or []
+
+
+def _evicts(node: JsonObject) -> bool:
+    for taint in _raw_taints(node):  # noqa: SIM110 - a generator costs more than the look at the few that there are
+        if taint.get("effect") == NO_EXECUTE:
+            return True
+    return False
 
 
 def _taints_changed(old: JsonObject | None, new: JsonObject | None) -> bool:

@@ -10,7 +10,6 @@ from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.informer import EventType
 from holokube.client.resources import JOBS
-from holokube.kube.conditions import conditions_of
 from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
@@ -36,7 +35,8 @@ def _finished_at(job: JsonObject) -> str | None:
     """When a Job that is to be deleted some time was finished; None if it is not, or for ever."""
     if job["spec"].get("ttlSecondsAfterFinished") is None or job["metadata"].get("deletionTimestamp"):
         return None
-    for condition in conditions_of(job):
+    status = job.get("status")
+    for condition in (status.get("conditions") or ()) if status else ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             at: str = condition["lastTransitionTime"]
             return at

@@ -26,7 +26,7 @@ from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.sources import CacheSource, InformerSource, Need, enqueue_self
 from holokube.workloads import volume_decisions as decisions
 from holokube.workloads.status_writes import write_status
 from holokube.workloads.volume_decisions import Bind, Provision, WaitForVolume
@@ -52,7 +52,13 @@ class Claims:
         self._volumes = informers.get(PERSISTENT_VOLUMES).lister
         self._classes = informers.get(STORAGE_CLASSES).lister
         self._nodes = informers.get(NODES).lister
-        self._pods = informers.indexed(PODS, CLAIM_INDEX, decisions.claims_of, heeds=SPEC).lister
+        # Only who lets a claim go asks for its pods; a cluster without claims has no use for the index.
+        self._pods = informers.indexed(PODS, CLAIM_INDEX, decisions.claims_of, heeds=SPEC, when_asked=True).lister
+
+    def may_be_used(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a pod has claims, of which there are any. Its volumes never change, so that either state tells."""
+        pod = new if new is not None else old
+        return len(self._claims) > 0 and pod is not None and bool(decisions.claims_of(pod))
 
     def pending(self, _changed: JsonObject) -> list[str]:
         """A volume or a class that changed may be what a claim waits for."""
@@ -233,12 +239,6 @@ def _belongs_to_another(volume: JsonObject, claim: JsonObject) -> bool:
     return not same_name or reference.get("uid") not in (None, "", meta["uid"])
 
 
-def _has_claims(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """A pod's volumes never change, so that either state tells."""
-    pod = new if new is not None else old
-    return pod is not None and bool(decisions.claims_of(pod))
-
-
 def _claim_key(volume: JsonObject) -> list[str]:
     reference = volume["spec"].get("claimRef") or {}
     return [f"{reference['namespace']}/{reference['name']}"] if reference.get("name") else []
@@ -254,7 +254,7 @@ def build(
 ) -> Controller[str]:
     """The controller of claims. One worker, so that no two claims want the same volume at once."""
     claims = Claims(clock, client, informers, recorder, rng.fork(CLAIMS_NAME))
-    volumes = informers.get(PERSISTENT_VOLUMES)
+    volumes, claimed = informers.get(PERSISTENT_VOLUMES), informers.get(PERSISTENT_VOLUME_CLAIMS)
     return Controller(
         clock, CLAIMS_NAME, claims.reconcile,
         sources=[
@@ -262,9 +262,12 @@ def build(
             InformerSource(volumes, claims.pending, predicates=[lambda change: change.added]),
             InformerSource(informers.get(STORAGE_CLASSES), claims.pending),
             # Nodes ask for nothing, but their zones have to be known before the first volume is made.
-            InformerSource(informers.get(NODES), lambda _node: []),
-            InformerSource(informers.get(PERSISTENT_VOLUME_CLAIMS), enqueue_self),
-            InformerSource(informers.get(PODS), decisions.claims_of, concerns=_has_claims),
+            CacheSource(informers.get(NODES)),
+            InformerSource(claimed, enqueue_self),
+            InformerSource(
+                informers.get(PODS), decisions.claims_of, concerns=claims.may_be_used,
+                needs=Need(claimed, lambda: len(claimed.lister) > 0),
+            ),
         ],
     )  # fmt: skip
 
