@@ -64,6 +64,7 @@ def test_only_the_very_state_that_was_written_last_is_an_echo() -> None:
     assert echoes.is_one(before, first)
     assert not echoes.is_one(first, second), "somebody else wrote it"
     assert not echoes.is_one(None, first) and not echoes.is_one(first, None)
+    assert not echoes.is_one(first, first), "a resync"
     echoes.wrote("default/web", second)
     assert not echoes.is_one(before, first) and echoes.is_one(first, second)
     echoes.forget("default/web")

@@ -142,7 +142,8 @@ class Echoes:
 
     def is_one(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
         """Whether a change is to the very state that was written last, and only in the status."""
-        if old is None or new is None:
+        # A resync, of which old and new are one, is a look that was asked for.
+        if old is None or new is None or old is new:
             return False
         was, now = old["metadata"], new["metadata"]
         written = self._written.get(object_key(new))
