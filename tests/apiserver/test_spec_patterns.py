@@ -142,7 +142,8 @@ def changed(number: int, changes: list[tuple[str, str, Any]], spec: int) -> Json
     body = of_job(number, **([{}, {"affinity": {}}, {"priorityClassName": "high"}, {"nodeName": "n"}][spec]))
     for where, key, value in changes:
         meta = body["metadata"]
-        places = {"body": body, "meta": meta, "owner": (meta.get("ownerReferences") or [{}])[0]}
+        owners = meta.get("ownerReferences")
+        places = {"body": body, "meta": meta, "owner": owners[0] if owners and isinstance(owners, list) else None}
         target = places.get(where, meta.get(where))
         if isinstance(target, dict):
             target[key] = value
@@ -166,6 +167,14 @@ STEPS = st.one_of(
 def test_whatever_their_metadata_they_are_as_if_each_were_read_by_itself(steps: list[Step], tracks: bool) -> None:
     steps = [("pod", of_job(number)) for number in range(10, 13)] + steps
     assert outcomes(steps, tracks=tracks) == long_way(steps, tracks=tracks)
+
+
+def test_a_pod_without_the_owner_that_others_have_is_given_none() -> None:
+    steps: list[Step] = [("pod", of_job(number)) for number in range(3)]
+    steps.append(("pod", changed(3, [("meta", "ownerReferences", None)], 0)))
+    found = outcomes(steps)
+    assert found == long_way(steps)
+    assert "ownerReferences" not in orjson.loads(found[3])["metadata"]
 
 
 def test_a_plugin_that_looks_at_labels_sees_every_pod(monkeypatch: pytest.MonkeyPatch) -> None:

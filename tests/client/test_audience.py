@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holokube.client.audience import (
     DELETION,
+    ENDING,
     EVERYTHING,
     EXISTENCE,
     FINALIZERS,
@@ -74,6 +75,35 @@ def test_no_respect_in_which_an_object_changed_is_left_out(old: dict[str, Any], 
         assert found & STATUS
     if (old.get("status") or {}).get("phase") != (new.get("status") or {}).get("phase"):
         assert found & PHASE
+    if _is_over(old) != _is_over(new):
+        assert found & ENDING
+
+
+def _is_over(obj: Mapping[str, Any]) -> bool:
+    return (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def test_of_the_phases_of_a_pod_only_those_in_which_it_is_over_are_its_ending() -> None:
+    def between(before: str, after: str) -> int:
+        old, new = ({"metadata": {"name": "p"}, "status": {"phase": phase}} for phase in (before, after))
+        return aspects_changed(old, new) & (PHASE | ENDING)
+
+    assert between("Pending", "Running") == PHASE
+    assert between("Running", "Running") == 0
+    assert between("Running", "Succeeded") == between("Failed", "Succeeded") == between("Failed", "Running")
+    assert between("Running", "Succeeded") == PHASE | ENDING
+
+
+def test_one_who_heeds_changes_alone_is_not_told_what_came_or_went() -> None:
+    audience = Audience()
+    listener = Listener(lambda _type, _old, _new: None, SPEC, None, hears_comings=False)
+    audience.add(listener)
+    pod = {"metadata": {"name": "p"}}
+    assert listener not in audience.of(EXISTENCE, pod)
+    assert listener not in audience.of(STATUS, pod)
+    assert listener in audience.of(SPEC, pod)
+    # A resync repeats everything.
+    assert listener in audience.of(EVERYTHING, pod)
 
 
 def test_a_part_that_is_the_very_same_object_has_not_changed() -> None:

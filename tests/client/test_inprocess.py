@@ -18,11 +18,20 @@ from holokube.client.discovery import Discovery
 from holokube.client.faulty import Faults, FaultyTransport
 from holokube.client.informer import Informer
 from holokube.client.inprocess import InProcessTransport
-from holokube.client.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS
+from holokube.client.resources import (
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    Resource,
+)
 from holokube.client.transport import WatchEvent
 from holokube.kube.errors import ApiError, Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.kube.types import JsonObject
 from holokube.store.store import Store
+from tests.apiserver.crds.steps import LAB, definition, widget
 from tests.builders import config_map, deployment, node, pod
 
 Body = Callable[[VirtualClock, Client], Awaitable[None]]
@@ -85,6 +94,27 @@ def test_a_verb_the_resource_does_not_know_is_refused() -> None:
     async def body(_clock: VirtualClock, client: Client) -> None:
         with pytest.raises(MethodNotAllowed):
             await client.request("DELETE", "/api/v1/componentstatuses")
+
+    in_cluster(body)
+
+
+def test_a_resource_that_changes_or_goes_is_not_remembered() -> None:
+    widgets = Resource(LAB, "v1", "widgets", "Widget", True)
+
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        for _ in range(2):
+            with pytest.raises(NotFound):
+                await client.create(widgets, widget())
+            defined = await client.create(CUSTOM_RESOURCE_DEFINITIONS, definition())
+            assert (await client.create(widgets, widget(size=1)))["spec"] == {"size": 1}
+            # The next version of the definition knows no such field.
+            version = definition({"type": "object", "properties": {"spec": {"type": "object"}}})["spec"]["versions"]
+            patch = {"spec": {"versions": version}}
+            await client.patch(CUSTOM_RESOURCE_DEFINITIONS, defined["metadata"]["name"], patch)
+            assert (await client.create(widgets, widget("other", size=1)))["spec"] == {}
+            for name in ("w", "other"):
+                await client.delete(widgets, name, "default")
+            await client.delete(CUSTOM_RESOURCE_DEFINITIONS, defined["metadata"]["name"])
 
     in_cluster(body)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 
 import pytest
@@ -469,6 +470,38 @@ def test_a_wait_too_short_to_be_one_is_none() -> None:
     queue.add_after("a", 1)
     clock.advance(1)
     assert drain(queue) == ["a"]
+
+
+def test_what_can_wait_for_ever_is_forgotten_until_somebody_adds_it() -> None:
+    clock, waits = VirtualClock(), [math.inf, math.inf]
+    queue: WorkQueue[str] = WorkQueue(clock, postpone=lambda _: waits.pop() if waits else None)
+    for _ in range(2):
+        queue.add_after("a", 1)
+        clock.advance(1000)
+        assert drain(queue) == []
+        assert queue.delayed == 0
+    queue.add_after("a", 1)
+    clock.advance(1)
+    assert drain(queue) == ["a"]
+
+
+def test_an_item_may_be_added_at_a_time_of_the_clock_and_of_several_the_earliest_counts() -> None:
+    clock = VirtualClock()
+    clock.advance(100)
+    queue: WorkQueue[str] = WorkQueue(clock)
+    for at_s in (130, 110, 120):
+        queue.add_at("a", at_s)
+    queue.add_at("past", 90)
+    assert drain(queue) == ["past"]
+    clock.advance(9)
+    assert drain(queue) == []
+    clock.advance(1)
+    assert drain(queue) == ["a"]
+    clock.advance(100)
+    assert drain(queue) == []
+    queue.shut_down()
+    queue.add_at("late", 300)
+    assert queue.delayed == 0
 
 
 def test_a_worker_that_waits_gets_an_item_that_was_postponed_when_its_time_has_come() -> None:

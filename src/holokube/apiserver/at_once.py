@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Caller
+from holokube.apiserver.job_patterns import JobPatterns
+from holokube.apiserver.kinds.jobs import Job
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.repeats import Pattern, Repeats
 from holokube.apiserver.resources import Served
@@ -29,9 +31,12 @@ _GENERATE_ATTEMPTS: Final = 8
 class AtOnce:
     """What repeats, made at once."""
 
-    def __init__(self, registry: Registry, repeats: Repeats, status_writes: StatusWrites) -> None:
+    def __init__(
+        self, registry: Registry, repeats: Repeats, job_patterns: JobPatterns, status_writes: StatusWrites
+    ) -> None:
         self._registry = registry
         self._repeats = repeats
+        self._job_patterns = job_patterns
         self.patch_status = status_writes.patch_at_once
         self.replace_status = status_writes.replace_at_once
 
@@ -40,8 +45,11 @@ class AtOnce:
     ) -> Stored | None:
         """Create one more of what came of a body, with a name and an identity of its own."""
         registry, store = self._registry, self._registry.store
-        if not (registry.kind_of(served).is_made_in_numbers and store.is_durable_at_once) or options.dry_run:
+        kind = registry.kind_of(served)
+        if not store.is_durable_at_once or options.dry_run:
             return None
+        if not kind.is_made_in_numbers:
+            return self._job_patterns.create(served, namespace, body, options) if type(kind) is Job else None
         known = self._repeats.known(body, namespace, options)
         if isinstance(known, SpecPattern):
             return self._create_by_spec(served, namespace, body, known)

@@ -54,6 +54,14 @@ class Pattern:
     count: int
     """How much had happened to these."""
 
+    def holds_in(self, registry: Registry, namespace: str) -> bool:
+        """Whether the same would come of the same body again."""
+        return (
+            self.namespace == namespace
+            and self.tally.count == self.count
+            and self.generation == registry.admission.generation
+        )
+
 
 @dataclass(slots=True)
 class Reading:
@@ -174,21 +182,14 @@ class Repeats:
     def pattern(self, reading: Reading, namespace: str) -> Pattern | None:
         """What has come of the body, and would come of it again; None if that cannot be said."""
         pattern = reading.pattern
-        return pattern if pattern is not None and self._holds(pattern, namespace) else None
+        return pattern if pattern is not None and pattern.holds_in(self._registry, namespace) else None
 
     def _spec_pattern(self, body: Any, namespace: str, options: WriteOptions) -> SpecPattern | None:
         spec = body.get("spec") if type(body) is dict else None
         if not self._spec_patterns or type(spec) is not dict:
             return None
         found = self._spec_patterns.get((options.field_validation, orjson.dumps(spec, option=STRICTLY)))
-        return found if found is not None and self._holds(found.pattern, namespace) else None
-
-    def _holds(self, pattern: Pattern, namespace: str) -> bool:
-        return (
-            pattern.namespace == namespace
-            and pattern.tally.count == pattern.count
-            and pattern.generation == self._registry.admission.generation
-        )
+        return found if found is not None and found.pattern.holds_in(self._registry, namespace) else None
 
     def take_pattern(self, reading: Reading, namespace: str, stored: Stored, attributes: Attributes) -> None:
         """An object was created, and nobody had anything to say about it."""
@@ -197,7 +198,7 @@ class Repeats:
         of_spec = None if self._registry.tracks_managed_fields else reading.key
         if of_spec is not None:
             known = self._spec_patterns.get(of_spec)
-            if known is not None and self._holds(known.pattern, namespace):
+            if known is not None and known.pattern.holds_in(self._registry, namespace):
                 of_spec = None
         # What is not kept is not asked for again.
         looked_at = admission.looked_at(attributes) if reading.text or of_spec is not None else None

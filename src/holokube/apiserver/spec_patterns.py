@@ -47,8 +47,9 @@ class SpecPattern(NamedTuple):
             return None
         if meta.get("finalizers") != self.finalizers or not _is_text(meta, kind, body["spec"]):
             return None
-        owners = meta.get("ownerReferences")
-        if owners is not None and (type(owners) is not list or len(owners) != 1 or _owner(owners[0]) != self.owner):
+        is_owned = "ownerReferences" in meta
+        owners: Any = meta.get("ownerReferences")
+        if is_owned and (type(owners) is not list or len(owners) != 1 or _owner(owners[0]) != self.owner):
             return None
         made: JsonObject = self.pattern.obj["metadata"].copy()
         made["generateName"] = meta["generateName"]
@@ -57,7 +58,7 @@ class SpecPattern(NamedTuple):
         for key in _TEXTS:
             if key in made:
                 made[key] = meta[key].copy()
-        if owners is not None:
+        if is_owned:
             made["ownerReferences"] = [owners[0].copy()]
         errors = FieldErrors()
         validate_metadata({"metadata": made}, kind, namespaced=True, errors=errors)

@@ -87,8 +87,7 @@ class StatusWrites:
             return None
         kind = registry.kind_of(served)
         if not kind.repeats_status:
-            written = self._patched(served, kind, old, content_type, body, options, caller)
-            return None if written is None else written.stored
+            return self._patched(served, kind, old, content_type, body, options, caller, [])
         if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             return None
         asked = self._asked(old, content_type, body, options)
@@ -96,7 +95,7 @@ class StatusWrites:
         before = old.obj
         if change is None or is_gone(kind, before):
             return None
-        new = self._changed(served, before, change, options, caller)
+        new = self._changed(served, before, change.status, change, options, caller)
         if change.status == before["status"] and is_unchanged(new, before):
             return old
         stored = store.update(served.bucket, key, new, owned=True)
@@ -110,17 +109,17 @@ class StatusWrites:
         kind = self._registry.kind_of(served)
         if not old.checked or is_gone(kind, old.obj):
             return None
-        changed = self._changed(served, old.obj, change, options, caller)
-        written = self._store(served, old, changed, options, caller)
-        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+        changed = self._changed(served, old.obj, change.status, change, options, caller)
+        warnings: list[str] = []
+        return await self._durable(self._store(served, old, changed, options, caller, warnings), old, warnings)
 
     async def replace(
         self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Put another status into an object that is otherwise sent back as it was read, the very same; None if it has
         to go the long way."""
-        written = self._replaced(served, old, body, options, caller)
-        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+        warnings: list[str] = []
+        return await self._durable(self._replaced(served, old, body, options, caller, warnings), old, warnings)
 
     def replace_at_once(
         self, served: Served, namespace: str, name: str, body: Any, options: WriteOptions, caller: Caller
@@ -130,12 +129,11 @@ class StatusWrites:
         old = store.get(served.bucket, self._registry.key(served, namespace, name))
         if old is None or not store.is_durable_at_once:
             return None
-        written = self._replaced(served, old, body, options, caller)
-        return None if written is None else written.stored
+        return self._replaced(served, old, body, options, caller, [])
 
     def _replaced(
-        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller
-    ) -> WriteResult | None:
+        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller, warnings: list[str]
+    ) -> Stored | None:
         value = body.value if isinstance(body, Body) else body
         before = old.obj
         if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
@@ -147,20 +145,21 @@ class StatusWrites:
         kind = self._registry.kind_of(served)
         if value["apiVersion"] is not before["apiVersion"] or not self._may_put(served, kind, before, options):
             return None
-        return self._put(served, kind, old, value["status"], options, caller)
+        return self._put(served, kind, old, value["status"], options, caller, warnings)
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Patch a status, with nothing said about the rest but for which object it is meant; None if it has to go the
         long way."""
-        written = self._patched(served, self._registry.kind_of(served), old, content_type, body, options, caller)
-        return written if self._registry.store.is_durable_at_once else await self._durable(written, old)
+        kind, warnings = self._registry.kind_of(served), list[str]()
+        written = self._patched(served, kind, old, content_type, body, options, caller, warnings)
+        return await self._durable(written, old, warnings)
 
     def _patched(
         self, served: Served, kind: Kind, old: Stored, content_type: str, body: Any, options: WriteOptions,
-        caller: Caller,
-    ) -> WriteResult | None:  # fmt: skip
+        caller: Caller, warnings: list[str],
+    ) -> Stored | None:  # fmt: skip
         value = body.value if isinstance(body, Body) else body
         before = old.obj
         if type(value) is not dict or not old.checked or not _concerns_status(value, before["metadata"]):
@@ -173,30 +172,35 @@ class StatusWrites:
             return None
         if not self._may_put(served, kind, before, options):
             return None
-        if isinstance(kind, CustomKind) and "status" in before and type(value["status"]) is dict:
-            status = kind.status_fields.patched(before["status"], value["status"])
+        if isinstance(kind, CustomKind) and type(value["status"]) is dict:
+            fields, patch = kind.status_fields, value["status"]
+            status = fields.patched(before["status"], patch) if "status" in before else fields.first(patch)
             if status is not None:
-                return self._replace(served, kind, old, status, options, caller)
+                return self._replace(served, kind, old, status, options, caller, warnings)
         live = {"status": before["status"]} if "status" in before else {}
         try:
             patched = apply_plain_patch(served, live, content_type, {"status": value["status"]})
         except PatchError:
             return None
-        return self._put(served, kind, old, patched.get("status"), options, caller)
+        return self._put(served, kind, old, patched.get("status"), options, caller, warnings)
 
-    async def _durable(self, written: WriteResult | None, old: Stored) -> WriteResult | None:
+    async def _durable(self, written: Stored | None, old: Stored, warnings: list[str]) -> WriteResult | None:
         """What was written, once it is on disk."""
-        if written is not None and written.stored.revision != old.revision:
-            await self._registry.store.durable()
-        return written
+        if written is None:
+            return None
+        store = self._registry.store
+        if not store.is_durable_at_once and written.revision != old.revision:
+            await store.durable()
+        return WriteResult(written, False, warnings)
 
     @staticmethod
     def _may_put(served: Served, kind: Kind, before: JsonObject, options: WriteOptions) -> bool:
         return served.version == served.type.storage_version and not options.dry_run and not is_gone(kind, before)
 
     def _put(
-        self, served: Served, kind: Kind, old: Stored, value: Any, options: WriteOptions, caller: Caller
-    ) -> WriteResult | None:
+        self, served: Served, kind: Kind, old: Stored, value: Any, options: WriteOptions, caller: Caller,
+        warnings: list[str],
+    ) -> Stored | None:  # fmt: skip
         """Read, compare, check and write a status."""
         before = old.obj
         if served.type.custom:
@@ -205,21 +209,22 @@ class StatusWrites:
             status = read_status(served, kind, before, value) if kind.status_stands_alone else None
         if status is None:
             return None
-        return self._replace(served, kind, old, status, options, caller, checked=False)
+        return self._replace(served, kind, old, status, options, caller, warnings, checked=False)
 
     def _replace(
-        self, served: Served, kind: Kind, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller, *,
-        checked: bool = True,
-    ) -> WriteResult | None:  # fmt: skip
+        self, served: Served, kind: Kind, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller,
+        warnings: list[str], *, checked: bool = True,
+    ) -> Stored | None:  # fmt: skip
         """Compare, check and write a status that was read."""
-        before, change = old.obj, Change(status, {}, {})
+        before = old.obj
+        change = None
         if self._registry.tracks_managed_fields:
             known = {"status": before["status"]} if "status" in before else {}
             fields = self._ownership.compared(served, known, {"status": status}, "status")
             if fields is None:
                 return None
             change = Change(status, *fields)
-        new = self._changed(served, before, change, options, caller)
+        new = self._changed(served, before, status, change, options, caller)
         if not checked:
             if type(kind).prepare_status_update is not Kind.prepare_status_update:
                 kind.prepare_status_update(new, before, self._registry.write_context(caller))
@@ -227,16 +232,17 @@ class StatusWrites:
             kind.validate_status_update(new, before, errors)
             if errors:
                 return None
-        return self._store(served, old, new, options, caller)
+        return self._store(served, old, new, options, caller, warnings)
 
     def _changed(
-        self, served: Served, before: JsonObject, change: Change, options: WriteOptions, caller: Caller
-    ) -> JsonObject:
-        """The object with another status, and with a note of who changed which fields."""
+        self, served: Served, before: JsonObject, status: JsonObject, change: Change | None, options: WriteOptions,
+        caller: Caller,
+    ) -> JsonObject:  # fmt: skip
+        """The object with another status, and with a note of who changed which fields, where such notes are taken."""
         meta: JsonObject = before["metadata"].copy()
         del meta["resourceVersion"]
         entries = None
-        if self._registry.tracks_managed_fields:
+        if change is not None and self._registry.tracks_managed_fields:
             entries = self._ownership.after_change(
                 served, before, change.changed, change.removed, options, caller, "status"
             )
@@ -247,16 +253,15 @@ class StatusWrites:
             meta["managedFields"] = entries
         else:
             meta.pop("managedFields", None)
-        return {**before, "metadata": meta, "status": change.status}
+        return {**before, "metadata": meta, "status": status}
 
     def _store(
-        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller
-    ) -> WriteResult | None:
+        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller, warnings: list[str]
+    ) -> Stored | None:
         """Write an object that is known to be valid, unless nothing changed: what a status lost on its way here may
         have been given back to it."""
         registry, before = self._registry, old.obj
         namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
-        warnings: list[str] = []
         if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             attributes = Attributes(
                 "UPDATE", served, namespace, name, "status", new, before, caller, registry, False,
@@ -265,7 +270,9 @@ class StatusWrites:
             if not registry.admission.passes(attributes):
                 return None
         if new["status"] == before.get("status") and is_unchanged(new, before):
-            return WriteResult(old)
+            # There is nothing to warn of.
+            warnings.clear()
+            return old
         try:
             stored = registry.store.update(
                 served.bucket, registry.key(served, namespace, name), new, expected=old.revision, owned=True
@@ -273,7 +280,7 @@ class StatusWrites:
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         stored.checked, stored.settled = True, old.settled
-        return WriteResult(conversion.to_served(served, stored), False, warnings)
+        return conversion.to_served(served, stored)
 
     def learn(
         self, asked: Asked, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions,

@@ -220,6 +220,23 @@ class WatchStream:
         reached = self._watch.last_revision if self._watch is not None and self._bookmarks else 0
         return [self._bookmark(max(reached, self._skip_until))] if reached > self._last_bookmark_revision else None
 
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether it has ended for no other reason than that its time is over."""
+        watch, until = self._watch, self._deadline
+        return (
+            until is not None and self._clock.monotonic() >= until
+            and not self._failed and watch is not None and not watch.closed and not watch.overflowed
+        )  # fmt: skip
+
+    def is_of(self, served: Served) -> bool:
+        """Whether it shows objects as this very resource has them; a changed definition makes another one of it."""
+        return served is self._served
+
+    def last(self, timeout_s: float) -> None:
+        """Go on for so long from now, as another watch would that begins where this one ends."""
+        self._deadline = self._clock.monotonic() + timeout_s
+
     def listen(self, on_news: Callable[[], None], on_time: Callable[[], None]) -> None:
         """Have ``on_news`` called, inside the write, when there is something to ``poll``, and ``on_time`` when time has
         come to look whether there is a bookmark, or the end."""

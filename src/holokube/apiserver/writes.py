@@ -17,7 +17,9 @@ from holokube.apiserver.bodies import beside_stored, read_body
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.finalizer_writes import FinalizerWrites
+from holokube.apiserver.job_patterns import JobPatterns
 from holokube.apiserver.kinds.base import Kind, WriteContext
+from holokube.apiserver.kinds.jobs import Job
 from holokube.apiserver.metadata import carry_identity, is_unchanged, validate_metadata, validate_metadata_update
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
@@ -60,21 +62,30 @@ class Writes:
         self._repeats = Repeats(registry)
         self._status_writes = StatusWrites(registry, self.ownership)
         self._finalizer_writes = FinalizerWrites(registry, self.ownership)
-        self.at_once = AtOnce(registry, self._repeats, self._status_writes)
+        self._job_patterns = JobPatterns(registry)
+        self.at_once = AtOnce(registry, self._repeats, self._job_patterns, self._status_writes)
 
     # -- create --------------------------------------------------------------------------------------------------
 
     async def create(
         self, served: Served, namespace: str, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult:
-        reading = self._repeats.reading(served, self._registry.kind_of(served), body, options)
+        kind = self._registry.kind_of(served)
+        reading = self._repeats.reading(served, kind, body, options)
         if reading is not None:
             pattern = None if options.dry_run else self._repeats.pattern(reading, namespace)
             if pattern is not None:
                 return await self._create_alike(served, pattern, reading, options, caller)
             return await self.create_decoded(served, namespace, reading.copy(), options, caller, [], reading=reading)
+        revision = self._registry.store.revision
         obj, warnings = read_body(self._registry, served, body, options)
-        return await self.create_decoded(served, namespace, obj, options, caller, warnings)
+        written = await self.create_decoded(served, namespace, obj, options, caller, warnings)
+        is_alone = written.stored.revision == self._registry.store.revision == revision + 1
+        if type(kind) is Job and is_alone and not written.warnings:
+            stored = written.stored
+            attributes = self._attributes("CREATE", served, namespace, "", stored.obj, None, caller, options)
+            self._job_patterns.learn(namespace, body, options, stored, attributes)
+        return written
 
     async def _create_alike(
         self, served: Served, pattern: Pattern, reading: Reading, options: WriteOptions, caller: Caller
@@ -141,9 +152,8 @@ class Writes:
         is_as_stored = served.version == served.type.storage_version
         settled = prepared is not None and prepared.settled
         stored.settled = settled or (is_as_stored and not registry.admission.may_change(attributes))
-        # What is not kept is not asked for again.
-        is_kept = reading is not None and reading.text and prepared is not None
-        if reading is not None and is_kept and generated and not warnings and not options.dry_run:
+        is_like_others = reading is not None and prepared is not None and generated
+        if reading is not None and is_like_others and not warnings and not options.dry_run:
             self._repeats.take_pattern(reading, namespace, stored, attributes)
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
 

@@ -28,14 +28,17 @@ OWNERS: Final = 32
 FINALIZERS: Final = 64
 DELETION: Final = 128
 """``metadata.deletionTimestamp``."""
-EVERYTHING: Final = 255
-EXISTENCE: Final = 256
-"""It came or went, which everybody is told of."""
+ENDING: Final = 256
+"""``status.phase`` has become or ceased to be one in which a pod is over; what heeds the phase need not name it."""
+EVERYTHING: Final = 511
+EXISTENCE: Final = 512
+"""It came or went, which all are told of who do not say otherwise."""
 
 Kind = tuple[str, str]
 """Group (or ``apiVersion``, where it is said) and kind."""
 _NOBODY: Final[Kind] = ("", "")
 _TOGETHER_MAX: Final = 256
+_OVER: Final = frozenset(("Succeeded", "Failed"))
 
 
 def controller_kind(obj: Mapping[str, Any]) -> Kind:
@@ -59,8 +62,10 @@ def aspects_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
     before, after = old.get("status"), new.get("status")
     if before is not after:
         found |= STATUS
-        if not before or not after or before.get("phase") != after.get("phase"):
-            found |= PHASE
+        if not before or not after:
+            found |= PHASE | ENDING
+        elif (phase := before.get("phase")) != (phase_now := after.get("phase")):
+            found |= PHASE | ENDING if phase in _OVER or phase_now in _OVER else PHASE
     was, is_ = old["metadata"].get, new["metadata"].get
     a, b = was("labels"), is_("labels")
     if a is not b and a != b:
@@ -88,12 +93,15 @@ class Listener:
     """If given, objects that are controlled by another kind are kept from it."""
     hears_orphans: bool = True
     """Whether it is told of objects that nobody controls, if ``controlled_by`` is given."""
+    hears_comings: bool = True
+    """Whether it is told that an object came or went, and not only of changes."""
     is_away: bool = False
     is_dismissed: bool = False
 
     def hears(self, aspects: int, controller: Kind) -> bool:
         """Whether it is told of a change in some respects to an object that is controlled by such a one."""
-        if self.is_away or not (self.heeds | EXISTENCE) & aspects:
+        heeds = self.heeds | EXISTENCE if self.hears_comings else self.heeds
+        if self.is_away or not heeds & aspects:
             return False
         if self.controlled_by is None:
             return True

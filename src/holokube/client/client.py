@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from holokube.client.resources import PODS, Resource
-from holokube.client.transport import JSON, Call, OnEvents, Transport, WatchEvent, close_stream
+from holokube.client.transport import JSON, Call, GoOn, OnEvents, Transport, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, Expired, Gone
 
 JsonObject = dict[str, Any]
+
+_Follow = Callable[[OnEvents, GoOn | None], Awaitable[None]]
 
 PAGE_SIZE = 500
 """Objects per page of a whole list, the number upstream's own pager uses."""
@@ -183,20 +186,30 @@ class Client:
         field_selector: str = "",
         timeout_s: int | None = None,
         bookmarks: bool = True,
+        go_on: Callable[[], int] | None = None,
     ) -> None:
-        """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it."""
+        """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it.
+
+        ``go_on`` tells for how many seconds another watch should last that is begun where this one ends; this one may
+        then last on instead.
+        """
         stream = self._open_watch(
             resource, namespace, resource_version, label_selector, field_selector, timeout_s, bookmarks, False
         )
         try:
-            follow: Callable[[OnEvents], Awaitable[None]] | None = getattr(stream, "follow", None)
+            follow: _Follow | None = getattr(stream, "follow", None)
             if follow is not None:
-                await follow(on_events)
+                await follow(on_events, None if go_on is None else partial(self._go_on, go_on))
             else:
                 async for event in stream:
                     on_events((event,))
         finally:
             await close_stream(stream)
+
+    def _go_on(self, go_on: Callable[[], int]) -> int | None:
+        """For how long a watch whose time is over lasts on; None if it does not."""
+        may_go_on: Callable[[], bool] | None = getattr(self.transport, "may_go_on", None)
+        return go_on() if may_go_on is not None and may_go_on() else None
 
     def _open_watch(
         self,

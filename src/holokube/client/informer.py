@@ -121,16 +121,16 @@ class Informer:
 
     def listen(
         self, on_event: Handler, *, heeds: int = EVERYTHING, controlled_by: Kind | None = None,
-        hears_orphans: bool = True,
+        hears_orphans: bool = True, hears_comings: bool = True,
     ) -> Listener:  # fmt: skip
         """As ``add_handler``, but only for changes in the respects that are named (``client.audience``), and to
         objects that are not controlled by something of another group and kind, nor perhaps by nobody at all;
         ``dismiss`` ends it.
 
-        That an object came or went is always told. ``old`` is the state before this very change, which need
-        not be the one last told of.
+        That an object came or went is told as well, unless ``hears_comings`` is False. ``old`` is the state before this
+        very change, which need not be the one last told of.
         """
-        listener = Listener(on_event, heeds, controlled_by, hears_orphans)
+        listener = Listener(on_event, heeds, controlled_by, hears_orphans, hears_comings)
         for obj in self._cache:
             if listener.hears(EXISTENCE, controller_kind(obj)):
                 self._call(on_event, "ADDED", None, obj)
@@ -238,6 +238,7 @@ class Informer:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             timeout_s=self._timeout_s(),
+            go_on=self._timeout_s,
         )
 
     def _timeout_s(self) -> int:

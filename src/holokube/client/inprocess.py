@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ from holokube.apiserver.watching import WatchStream
 from holokube.base.errors import StoreReadOnly, TransportError
 from holokube.base.loop import VirtualTimeLoop
 from holokube.client.resources import Resource
-from holokube.client.transport import JSON, Call, OnEvents, WatchEvent
+from holokube.client.transport import JSON, Call, GoOn, OnEvents, WatchEvent
 from holokube.kube.errors import MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.kube.types import JsonObject
 
@@ -41,6 +42,7 @@ from holokube.kube.types import JsonObject
 # other clients, timers, leases. A count, not a time, for the order of things must not depend on the machine.
 CALLS_PER_TURN = 32
 
+RESOURCES_KEPT = 1024
 _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions"}
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _NO_OPTIONS = WriteOptions.parse({}, "PatchOptions")
@@ -52,12 +54,15 @@ class InProcessTransport:
 
     def __init__(self, registry: Registry, caller: Caller = IN_PROCESS) -> None:
         self._registry = registry
-        self._find = registry.table.find
+        self._table = registry.table
         self._at_once = registry.writes.at_once
         self._caller = caller
         self._open: set[WatchStream] = set()
         self._closed = False
         self._calls = 0
+        self._resolved: dict[int, tuple[Resource, Served]] = {}
+        """By identity of a resource: what is served for it, as long as no resource comes or goes."""
+        self._resolved_at = -1
         self._documents: dict[str, JsonObject] = {}
         self._discovered_at = -1
 
@@ -70,7 +75,10 @@ class InProcessTransport:
         verb, resource, namespace, name, subresource, query, body, content_type = call
         registry = self._registry
         try:
-            served = self._find(resource.group, resource.version, resource.plural) or self._served(resource)
+            known = self._resolved.get(id(resource))
+            if known is None or known[0] is not resource or self._resolved_at != self._table.generation:
+                known = resource, self._resolve(resource)
+            served = known[1]
             if subresource and subresource != "status":
                 if (
                     subresource == "binding" and verb == "create" and served.bucket == "pods" and not query
@@ -192,6 +200,24 @@ class InProcessTransport:
         self._open.add(stream)
         return stream
 
+    def may_go_on(self) -> bool:
+        """Whether a watch whose time is over may last on: here nobody is relieved by ending it."""
+        return not self._closed
+
+    def lasts_on(self, stream: WatchStream, call: Call, go_on: GoOn) -> bool:
+        """Whether a watch that has come to its end lasts on, instead of being ended and begun anew."""
+        if not stream.is_out_of_time:
+            return False
+        resource = call.resource
+        served = self._table.find(resource.group, resource.version, resource.plural)
+        if served is None or not stream.is_of(served):
+            return False
+        timeout_s = go_on()
+        if timeout_s is None or timeout_s <= 0:
+            return False
+        stream.last(timeout_s)
+        return True
+
     def close_stream(self, stream: WatchStream) -> None:
         """Give a watch up."""
         self._open.discard(stream)
@@ -267,6 +293,16 @@ class InProcessTransport:
     def _served(self, resource: Resource) -> Served:
         return self._registry.resolve(resource.group, resource.version, resource.plural)
 
+    def _resolve(self, resource: Resource) -> Served:
+        """As ``_served``, with a note of the answer: components ask for the same few resources, over and over."""
+        generation = self._table.generation
+        if self._resolved_at != generation or len(self._resolved) >= RESOURCES_KEPT:
+            self._resolved_at = generation
+            self._resolved.clear()
+        served = self._served(resource)
+        self._resolved[id(resource)] = resource, served
+        return served
+
     def _check_open(self, call: Call) -> None:
         if self._closed:
             raise TransportError(f"{call}: this client has been closed", hint="make a new client")
@@ -284,10 +320,11 @@ class _InProcessWatch:
         self._rest: deque[WatchEvent] | None = deque()
         """What has been read and not asked for yet; None when the watch has ended."""
 
-    async def follow(self, on_events: OnEvents) -> None:
+    async def follow(self, on_events: OnEvents, go_on: GoOn | None = None) -> None:
         stream = self._stream = self._transport.open_stream(self._call)
+        lasts_on = partial(self._transport.lasts_on, stream, self._call, go_on) if go_on is not None else None
         try:
-            await _Delivery(stream, on_events).ended
+            await _Delivery(stream, on_events, lasts_on).ended
         finally:
             await self.aclose()
         self._transport.check_not_cut_off()
@@ -327,11 +364,12 @@ class _Delivery:
     On virtual time it comes when those who write have nothing more to do: the more comes at once, the quicker it goes.
     """
 
-    __slots__ = ("_call", "_context", "_is_due", "_on_events", "_stream", "ended")
+    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_stream", "ended")
 
-    def __init__(self, stream: WatchStream, on_events: OnEvents) -> None:
+    def __init__(self, stream: WatchStream, on_events: OnEvents, lasts_on: Callable[[], bool] | None = None) -> None:
         self._stream = stream
         self._on_events = on_events
+        self._lasts_on = lasts_on
         loop = asyncio.get_running_loop()
         self._call = loop.call_last if isinstance(loop, VirtualTimeLoop) else loop.call_soon
         # Whoever is told runs in the context of the follower, not of the writer.
@@ -356,7 +394,8 @@ class _Delivery:
             while not ended.done():
                 batch = self._stream.poll()
                 if batch is None:
-                    ended.set_result(None)
+                    if self._lasts_on is None or not self._lasts_on():
+                        ended.set_result(None)
                 elif batch:
                     self._on_events(_as_events(batch))
                 else:

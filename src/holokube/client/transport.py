@@ -61,6 +61,8 @@ class WatchEvent(NamedTuple):
 
 
 OnEvents = Callable[[Sequence[WatchEvent]], None]
+GoOn = Callable[[], int | None]
+"""For how many seconds a watch whose time is over lasts on; None ends it."""
 
 
 class Transport(Protocol):
@@ -74,8 +76,11 @@ class Transport(Protocol):
         """The events of a watch until the server ends it.
 
         Nothing is sent before the first event is asked for, so that a refusal (403, 410) is raised there. What is
-        returned may have a method ``follow(on_events)``, a coroutine that calls ``on_events`` with all that has come
-        in until the watch ends. It is read this way or event by event, not both.
+        returned may have a method ``follow(on_events, go_on)``, a coroutine that calls ``on_events`` with all that has
+        come in until the watch ends. It is read this way or event by event, not both.
+
+        Whoever follows a watch begins another one where it ends. A transport that can spare both sides the change, and
+        says so by a method ``may_go_on()``, lets it last on instead: for as many seconds as ``go_on()`` says.
         """
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.stop import StopSignal
+from holokube.runtime.workqueue import DUE_TOLERANCE_S
 
 
 class ControllerComponent:
@@ -23,3 +24,14 @@ class ControllerComponent:
     async def run(self, stop: StopSignal) -> None:
         """Runs until the stop."""
         await self._controller.run(stop)
+
+
+def next_turn_s(due_s: float, every_s: float, now_s: float) -> float:
+    """When the next of the turns comes of which one was, or is, due at a time of the monotonic clock.
+
+    Step by step, as turns come: a product would be rounded otherwise than the sums. A turn that comes at this very
+    instant has been before whatever happens in it.
+    """
+    while due_s <= now_s + DUE_TOLERANCE_S:
+        due_s += every_s
+    return due_s

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -170,27 +170,36 @@ class Correlator(Protocol):
         """Writes that are due for events of the past; with ``final`` all that are still owed."""
 
 
+@runtime_checkable
+class PatientCorrelator(Correlator, Protocol):
+    """One that never owes anything, so that it may be told late what happened, as long as it is in order."""
+
+    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
+        """As ``consider`` would have answered when the monotonic clock read ``now_s``."""
+
+
 class LruCache(Generic[K, V]):
     """A dict that forgets what was not asked for longest."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._entries: OrderedDict[K, V] = OrderedDict()
-        self._find = self._entries.get
-        self._renew = self._entries.move_to_end
+        self.find = self._entries.get
+        """What there is for a key; that it was asked for does not count."""
+        self.renew = self._entries.move_to_end
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        value = self._find(key)
+        value = self.find(key)
         if value is not None:
-            self._renew(key)
+            self.renew(key)
         return value
 
     def put(self, key: K, value: V) -> None:
         self._entries[key] = value
-        self._renew(key)
+        self.renew(key)
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
@@ -224,9 +233,9 @@ class CountingCorrelator:
         similar_window_s: float = SIMILAR_WINDOW_S,
         spam_burst: int = SPAM_BURST,
         spam_per_s: float = SPAM_PER_S,
-        passes: Callable[[Occurrence], bool] | None = None,
+        passes: Callable[[Occurrence, float], bool] | None = None,
     ) -> None:
-        """``passes`` says what may be written, instead of the filter that throttles those who say too much."""
+        """``passes`` says what may be written at a time, instead of the filter that throttles who says too much."""
         self._clock = clock
         self._new_name = new_name
         self._similar_max = similar_max
@@ -248,21 +257,39 @@ class CountingCorrelator:
         return self.consider(Occurrence.of_core(event))
 
     def consider(self, occurrence: Occurrence) -> EventWrite | None:
+        return self.consider_at(occurrence, self._clock.monotonic())
+
+    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
         kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
-        type_, reason, message = occurrence.type, occurrence.reason, occurrence.message
-        group = (occurrence.source, kind, namespace, name, uid, api_version, type_, reason)
-        now_s = self._clock.monotonic()
-        # From the tenth message of the same reason on, all of them go into one event.
-        is_combined = self._has_many_messages(group, message, now_s)
-        key: Hashable = group if is_combined else (group, field_path, message)
-        seen = self._seen.get(key)
+        reason, message = occurrence.reason, occurrence.message
+        subject = (occurrence.source, kind, namespace, name, uid, api_version, occurrence.type)
+        group = (subject, reason)
+        # Most events are the only ones of their kind: what is kept of the others is looked at for those only.
+        similar = self._similar.find(group)
+        if similar is None:
+            self._similar.add(group, _Similar(message, now_s))
+            is_combined = self._similar_max <= 1
+        else:
+            self._similar.renew(group)
+            # From the tenth message of the same reason on, all of them go into one event.
+            is_combined = self._has_many_messages(similar, message, now_s)
+        key: Hashable = group if is_combined else (subject, reason, field_path, message)
+        seen = self._seen.find(key)
         if seen is not None:
+            self._seen.renew(key)
             seen.count += 1
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
-        passes = self._passes_spam_filter(group[:-1], now_s) if self._passes is None else self._passes(occurrence)
+        if self._passes is not None:
+            passes = self._passes(occurrence, now_s)
+        elif (tokens := self._tokens.find(subject)) is not None:
+            self._tokens.renew(subject)
+            passes = self._passes_spam_filter(tokens, now_s)
+        else:
+            self._tokens.add(subject, [self._spam_burst - 1.0, now_s])
+            passes = True
         if seen is not None and not passes:
             return None
-        counted = self._combined(occurrence) if is_combined else occurrence
+        counted = self._combined(occurrence, now_s) if is_combined else occurrence
         if seen is None:
             counted.key = key
             self._seen.add(key, counted)
@@ -280,11 +307,7 @@ class CountingCorrelator:
     def due(self, *, final: bool = False) -> list[EventWrite]:  # noqa: ARG002  (counts are written at once)
         return []
 
-    def _has_many_messages(self, group: Hashable, message: str, now_s: float) -> bool:
-        similar = self._similar.get(group)
-        if similar is None:
-            self._similar.add(group, _Similar(message, now_s))
-            return self._similar_max <= 1
+    def _has_many_messages(self, similar: _Similar, message: str, now_s: float) -> bool:
         if now_s - similar.last_s > self._similar_window_s:
             similar.first, similar.messages = message, None
         similar.last_s = now_s
@@ -300,8 +323,8 @@ class CountingCorrelator:
         del messages[next(iter(messages))]
         return True
 
-    def _combined(self, occurrence: Occurrence) -> Occurrence:
-        now = self._clock.now()
+    def _combined(self, occurrence: Occurrence, now_s: float) -> Occurrence:
+        now = self._clock.now() - timedelta(seconds=self._clock.monotonic() - now_s)
 
         def make(combined: Occurrence) -> JsonObject:
             event, stamp = occurrence.event, format_time(now)
@@ -316,11 +339,7 @@ class CountingCorrelator:
         message = COMBINED_PREFIX + occurrence.message
         return Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
 
-    def _passes_spam_filter(self, subject: Hashable, now_s: float) -> bool:
-        known = self._tokens.get(subject)
-        if known is None:
-            self._tokens.add(subject, [self._spam_burst - 1.0, now_s])
-            return True
+    def _passes_spam_filter(self, known: list[float], now_s: float) -> bool:
         tokens, updated_s = known
         if now_s > updated_s:
             tokens = min(self._spam_burst, tokens + (now_s - updated_s) * self._spam_per_s)

@@ -2,6 +2,7 @@
 
 ``EventRecorder.event`` correlates the event with those before it (``event_correlator``) and puts what is left to
 write into a bounded queue. The recorder runs as a component of its own that writes one after the other, in order.
+Where nobody reads events (``Postponing``) they are only taken down, and correlated later, many at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from holokube.base.clock import Clock
@@ -35,6 +36,7 @@ from holokube.runtime.event_correlator import (
     CountingCorrelator,
     EventWrite,
     Occurrence,
+    PatientCorrelator,
     Reference,
     SeriesCorrelator,
     reference_json,
@@ -50,6 +52,8 @@ MAX_QUEUED = 10_000
 MAX_TRIES = 12
 RETRY_S = 10.0
 FLUSH_DEADLINE_S = 5.0
+MAX_TOLD = 500
+"""How many events are correlated at a time where nobody reads them."""
 # Limits of events.k8s.io/v1, which refuses the whole event over them.
 _NOTE_BYTES_MAX = 1024
 _WORD_BYTES_MAX = 128
@@ -64,6 +68,20 @@ class Discarding(Protocol):
 
     def discard(self, verb: str, resource: Resource) -> bool:
         """Whether a write need not be sent, as it would succeed and never be looked at; it counts as sent then."""
+
+
+@runtime_checkable
+class Postponing(Discarding, Protocol):
+    """One that may be told later, and of many writes at once, what was not sent."""
+
+    def postpones(self, settle: Callable[[], None]) -> bool:
+        """Whether it does; then ``settle`` is called before anybody asks how many writes there were."""
+
+    def discards(self, resource: Resource) -> bool:
+        """As ``discard``, of a write that is counted later."""
+
+    def count_discarded(self, verb: str, writes: int) -> None:
+        """So many writes were not sent."""
 
 
 class EventRecorder:
@@ -90,7 +108,9 @@ class EventRecorder:
         self._rng = rng
         self._series = api != "v1"
         self._resource = EVENTS_V1 if self._series else EVENTS
-        self._dropped: Counter[str] = metrics.dropped_events(component) if metrics is not None else Counter()
+        self._dropped: Counter[str] = Counter()
+        if metrics is not None:
+            self._dropped = metrics.dropped_events(component, self._settle)
         self._max_queued = max_queued
         if correlator is None:
             correlator = SeriesCorrelator(clock) if self._series else CountingCorrelator(
@@ -99,6 +119,14 @@ class EventRecorder:
         self._correlator: Correlator = correlator
         self._queue: deque[EventWrite] = deque()
         self._discards = client.transport if isinstance(client.transport, Discarding) else None
+        # Where nobody reads events, all that matters of them is how many there are. They are correlated many at a time
+        # then, which takes far less than to come back to it for each, between other things.
+        self._told: list[tuple[Occurrence, float]] = []
+        self._postpones: Postponing | None = None
+        self._patient = correlator if isinstance(correlator, PatientCorrelator) and not self._series else None
+        transport = client.transport
+        if self._patient is not None and isinstance(transport, Postponing) and transport.postpones(self._settle):
+            self._postpones = transport
         self._sleeps_until_s: float | None = None
         self._is_overflowing = False
         self._wake = asyncio.Event()
@@ -136,9 +164,17 @@ class EventRecorder:
                 self._log.warning("Too many events are queued, some are dropped", queued=len(self._queue))
             return
         try:
-            write = self._correlator.consider(
-                self._occurrence(obj, type, reason, message, action, related, annotations)
-            )
+            occurrence = self._occurrence(obj, type, reason, message, action, related, annotations)
+            postpones = self._postpones
+            if postpones is not None:
+                # If something waits to be written, this has to wait behind it.
+                if not self._queue and postpones.discards(self._resource):
+                    self._told.append((occurrence, self._clock.monotonic()))
+                    if len(self._told) >= MAX_TOLD:
+                        self._settle()
+                    return
+                self._settle()
+            write = self._correlator.consider(occurrence)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
             return
@@ -162,6 +198,35 @@ class EventRecorder:
             return
         self._queue.append(write)
         self._wake.set()
+
+    def _settle(self) -> None:
+        """Correlates what was only taken down, as of when it was told."""
+        told, patient, postpones = self._told, self._patient, self._postpones
+        if not told or patient is None or postpones is None:
+            return
+        self._told = []
+        spam = patches = creates = 0
+        for occurrence, now_s in told:
+            try:
+                write = patient.consider_at(occurrence, now_s)
+            except TypeError as error:
+                # Something of it cannot be looked up in a dict.
+                reason, message = occurrence.reason, occurrence.message
+                self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
+                continue
+            if write is None:
+                spam += 1
+            elif write.is_patch:
+                patches += 1
+            else:
+                creates += 1
+        # A cause or a verb that never came up is not told of, not even with a zero.
+        if spam:
+            self._dropped["spam"] += spam
+        if patches:
+            postpones.count_discarded("patch", patches)
+        if creates:
+            postpones.count_discarded("create", creates)
 
     def _is_discarded(self, write: EventWrite) -> bool:
         if self._discards is None:
@@ -202,6 +267,7 @@ class EventRecorder:
             if self._queue:
                 continue
             if stop.is_set():
+                self._settle()
                 return
             self._wake.clear()
             self._sleeps_until_s = self._correlator.due_at_s()
@@ -264,6 +330,7 @@ class EventRecorder:
             **write.event,
             "metadata": {**write.event["metadata"], "name": self._new_name(involved["name"], self._clock.time())},
         }
+        self._settle()
         self._correlator.renamed(write.key, write.event)
 
     def _occurrence(

@@ -74,9 +74,9 @@ class Metrics:
     def leader_slowpath(self, name: str) -> None:
         self._leader_slowpath.labels(name).inc()
 
-    def dropped_events(self, component: str) -> Tally[str]:
-        """The events that a component dropped, by cause, for it to count on."""
-        return self._dropped_events.of(component)
+    def dropped_events(self, component: str, settle: Callable[[], None]) -> Tally[str]:
+        """The events that a component dropped, by cause, for it to count on; ``settle`` is called before a reading."""
+        return self._dropped_events.of(component, settle)
 
     def component_up(self, component: str, *, up: bool) -> None:
         self._component_up.labels(component).set(1.0 if up else 0.0)
@@ -95,8 +95,10 @@ class _DroppedEvents(Collector):
 
     def __init__(self) -> None:
         self._by_component: dict[str, Tally[str]] = {}
+        self._settle: list[Callable[[], None]] = []
 
-    def of(self, component: str) -> Tally[str]:
+    def of(self, component: str, settle: Callable[[], None]) -> Tally[str]:
+        self._settle.append(settle)
         return self._by_component.setdefault(component, Tally())
 
     def collect(self) -> Iterable[Metric]:
@@ -105,6 +107,8 @@ class _DroppedEvents(Collector):
             "Events that were not written, by cause: queue_full, spam, rejected, gave_up.",
             labels=["component", "cause"],
         )
+        for settle in self._settle:
+            settle()
         for component, causes in self._by_component.items():
             for cause, count in causes.items():
                 family.add_metric([component, cause], count)

@@ -144,18 +144,19 @@ class InformerSource(Generic[K]):
         heeds: int = EVERYTHING,
         controlled_by: Kind | None = None,
         hears_orphans: bool = True,
+        hears_comings: bool = True,
         needs: Need | None = None,
     ) -> None:
         """``concerns`` is asked before anything else is done, and is to be quick.
 
         Each pod's every change comes by at each controller that has to do with pods, and concerns one or two.
         Better than to be quick is not to be asked: changes in other respects than ``heeds``, objects that
-        something else than ``controlled_by`` controls, or nobody where orphans are not to be heard of, and all
-        while ``needs`` is not met, do not come by.
+        something else than ``controlled_by`` controls, or nobody where orphans are not to be heard of, that objects
+        came or went where ``hears_comings`` is False, and all while ``needs`` is not met, do not come by.
         """
         self._informer = informer
         self._heeds, self._controlled_by, self._needs = heeds, controlled_by, needs
-        self._hears_orphans = hears_orphans
+        self._hears_orphans, self._hears_comings = hears_orphans, hears_comings
         self._concerns = concerns
         self._map = map_object
         self._is_own = map_object is enqueue_self
@@ -170,7 +171,7 @@ class InformerSource(Generic[K]):
         self._enqueue = enqueue
         self._listener = self._informer.listen(
             self._on_event, heeds=self._heeds, controlled_by=self._controlled_by,
-            hears_orphans=self._hears_orphans,
+            hears_orphans=self._hears_orphans, hears_comings=self._hears_comings,
         )  # fmt: skip
         if self._needs is not None:
             self._look_after_needs()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -29,8 +30,8 @@ T = TypeVar("T", bound=Hashable)
 
 _log = get_logger("holokube.runtime.workqueue")
 
-# Event loops round their timers and may fire a little early; what is due within a microsecond is due.
-_DUE_TOLERANCE_S = 1e-6
+DUE_TOLERANCE_S = 1e-6
+"""Event loops round their timers and may fire a little early; what is due within a microsecond is due."""
 
 
 class QueueShutDown(Exception):
@@ -70,7 +71,8 @@ class WorkQueue(Generic[T]):
         """``postpone`` is asked about each delayed item whose time has come: for how long it can wait again, or None.
 
         Thousands of items may ask for a look every few minutes of which nearly all find nothing; what is postponed
-        wakes nobody. It is to be quick; an item about which it fails is handed out.
+        wakes nobody. What can wait for ever (``math.inf``) is forgotten until somebody adds it again. It is to be
+        quick; an item about which it fails is handed out.
         """
         self._clock = clock
         self.name = name
@@ -119,7 +121,7 @@ class WorkQueue(Generic[T]):
     @property
     def has_due(self) -> bool:
         """Whether the time of a delayed item has come, and nobody has noticed yet."""
-        return bool(self._heap) and self._heap[0][0] <= self._clock.monotonic() + _DUE_TOLERANCE_S
+        return bool(self._heap) and self._heap[0][0] <= self._clock.monotonic() + DUE_TOLERANCE_S
 
     @property
     def processing(self) -> int:
@@ -160,7 +162,12 @@ class WorkQueue(Generic[T]):
         if delay_s <= 0:
             self.add(item, priority=priority)
             return
-        due_s = self._clock.monotonic() + delay_s
+        self.add_at(item, self._clock.monotonic() + delay_s, priority=priority)
+
+    def add_at(self, item: T, due_s: float, *, priority: int = 0) -> None:
+        """Adds the item at a time of the monotonic clock; an earlier one already set for it stands."""
+        if self._shutting_down:
+            return
         known = self._delayed.get(item)
         if known is not None:
             known_due_s, sequence, known_priority = known
@@ -314,7 +321,7 @@ class WorkQueue(Generic[T]):
         if not self._heap:
             return
         now_s = self._clock.monotonic()
-        limit_s = now_s + _DUE_TOLERANCE_S
+        limit_s = now_s + DUE_TOLERANCE_S
         heap, delayed, postpone = self._heap, self._delayed, self._postpone
         while heap and heap[0][0] <= limit_s:
             _, sequence, item = heapq.heappop(heap)
@@ -328,7 +335,10 @@ class WorkQueue(Generic[T]):
                     # Whoever gets the item meets what is wrong with it; to lose the item would hide that for ever.
                     _log.exception("Whether an item can wait could not be told", exc=error, item=item)
                     wait_s = None
-                if wait_s is not None and wait_s > _DUE_TOLERANCE_S:
+                if wait_s == math.inf:
+                    del delayed[item]
+                    continue
+                if wait_s is not None and wait_s > DUE_TOLERANCE_S:
                     self._sequence += 1
                     delayed[item] = (now_s + wait_s, self._sequence, entry[2])
                     heapq.heappush(heap, (now_s + wait_s, self._sequence, item))

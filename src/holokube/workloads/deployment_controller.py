@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
-from holokube.client.audience import OWNERS, PHASE
+from holokube.client.audience import ENDING, OWNERS
 from holokube.client.client import Client
 from holokube.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
@@ -263,7 +263,7 @@ def build(
                 replica_sets, DEPLOYMENTS, deployments, selector_of, concerns=reconciler.concerns_set
             ),
             InformerSource(
-                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_ends, heeds=PHASE | OWNERS,
+                by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_ends, heeds=ENDING | OWNERS,
                 controlled_by=(REPLICA_SETS.group, REPLICA_SETS.kind), hears_orphans=False,
             ),
         ],

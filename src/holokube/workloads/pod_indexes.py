@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holokube.client.audience import DELETION, LABELS, PHASE, SPEC
+from holokube.client.audience import DELETION, ENDING, LABELS, SPEC
 from holokube.client.cache import Lister
 from holokube.client.informer import Informer
 from holokube.client.resources import PODS
@@ -72,4 +72,4 @@ def pods_by_label(informers: InformerSet) -> Informer:
 
 
 def pods_by_ending(informers: InformerSet) -> Informer:
-    return informers.indexed(PODS, ENDING_INDEX, by_ending, heeds=PHASE | DELETION)
+    return informers.indexed(PODS, ENDING_INDEX, by_ending, heeds=ENDING | DELETION)

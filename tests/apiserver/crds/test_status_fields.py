@@ -39,6 +39,7 @@ FIELDS: JsonObject = {
 PLAIN: JsonObject = {"type": "object", "properties": FIELDS}
 RULED: JsonObject = {**PLAIN, "x-kubernetes-validations": [{"rule": "!has(self.count) || self.count != 2"}]}
 NEEDY: JsonObject = {**PLAIN, "required": ["time"]}
+FILLED: JsonObject = {**PLAIN, "properties": {**FIELDS, "phase": {"type": "string", "default": "New"}}}
 BOUND: JsonObject = {**PLAIN, "properties": {**FIELDS, "conditions": {**FIELDS["conditions"], "maxItems": 1}}}
 
 conditions = st.fixed_dictionaries(
@@ -89,6 +90,40 @@ def test_patches_end_as_they_do_when_everything_is_read_and_checked(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(StatusFields, "patched", lambda *_: None)
         assert short == outcomes(status, patches)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([PLAIN, RULED, NEEDY, BOUND, FILLED]),
+    st.lists(st.one_of(statuses, st.just({})), min_size=1, max_size=3),
+)
+def test_a_first_status_ends_as_it_does_when_everything_is_read_and_checked(
+    status: JsonObject, patches: list[JsonObject]
+) -> None:
+    short = outcomes(status, patches)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StatusFields, "first", lambda *_: None)
+        patched.setattr(StatusFields, "patched", lambda *_: None)
+        assert short == outcomes(status, patches)
+
+
+def test_a_first_status_goes_the_short_way_with_objects_in_it() -> None:
+    found: list[JsonObject | None] = []
+    usual = StatusFields.first
+
+    def noted(itself: StatusFields, patch: JsonObject) -> JsonObject | None:
+        found.append(usual(itself, patch))
+        return found[-1]
+
+    patches: list[JsonObject] = [
+        {"sizes": {"a": 1}, "count": 1}, {"sizes": {"a": "one"}}, {"sizes": {"a": None}}, {"sizes": {}}, {},
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StatusFields, "first", noted)
+        for patch in patches:
+            outcomes(PLAIN, [patch])
+    # Twice each: the second one is remembered.
+    assert found == [patches[0], patches[0], None, None, None, None, {"sizes": {}}, {"sizes": {}}, None, None]
 
 
 def taken(status: JsonObject, patches: list[JsonObject]) -> list[bool]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holokube.base.rng import Rng
@@ -30,7 +30,7 @@ from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.requirements import HOSTNAME_LABEL
 from holokube.kube.types import JsonObject
 from tests.karpenter.disruption.clusters import NOW_S, Cluster, Shape, build
-from tests.karpenter.disruption.objects import pdb
+from tests.karpenter.disruption.objects import daemon, pdb, pod
 from tests.karpenter.disruption.test_properties import disturbed, pool_like
 
 
@@ -360,6 +360,83 @@ def test_what_holds_for_full_nodes_of_a_class_is_not_said_of_one_that_has_room()
     headroom = cast("Headroom", WithRoomAt(simulation.headroom, row))
     outlook = Outlook(kept.prospects, headroom, simulation.ground.forms)
     assert [outlook.against(one) for one in (first, roomy, last)] == [several(2), several(3), several(2)]
+
+
+def tight_cluster(rng: Rng) -> Cluster:
+    """Nodes with as many pods each, and different room for more; there is hardly enough for those of one of them."""
+    made = build(rng.uid(), Shape(nodes=4 + rng.randrange(4), types=1, node_cpu=(1, 1)))
+    sizes = rng.choice(([100, 100, 100], [150, 150], [200, 100], [100, 200], [200, 100, 100]))
+    nodes = []
+    for number, node in enumerate(made.nodes):
+        assert node.node is not None
+        held_milli = 900 - sum(sizes) - rng.choice((0, 0, 0, 50, 100, 150, 200, 250, 300))
+        pods = [
+            pod(f"p-{number}-{n}", cpu=f"{milli}m", memory="1Mi", labels={"app": "a"}, nodeName=node.name)
+            for n, milli in enumerate(sizes)
+        ]
+        pods.append(daemon(f"d-{number}", cpu=f"{held_milli}m", memory="1Mi", labels={"app": "d"}, nodeName=node.name))
+        is_up = {"karpenter.sh/initialized": "true" if rng.random() < 0.8 else "false"}
+        metadata = {**node.node["metadata"], "labels": {**node.node["metadata"]["labels"], **is_up}}
+        nodes.append(replace(node, node={**node.node, "metadata": metadata}, pods=tuple(pods), serial=number))
+    return Cluster(made.pools, made.types, tuple(nodes))
+
+
+# In these clusters pods that wait take the room of one of two nodes that have as many places.
+@example(seed=87)
+@example(seed=738)
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_what_is_said_of_one_node_is_said_of_others_like_it_where_it_holds(seed: int) -> None:
+    rng = Rng(f"alike {seed}")
+    cluster = tight_cluster(rng)
+    unscheduled = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    waiting = [
+        pod(f"w-{n}", cpu=rng.choice(("100m", "200m")), memory="1Mi", phase="Pending", conditions=unscheduled)
+        for n in range(rng.randrange(4))
+    ]
+    kept = Memories(-math.inf)
+    view = view_of(cluster, waiting, [], frozenset(), kept)
+    simulation, outlook = view.simulator, view.outlook
+    assert isinstance(simulation, Simulation)
+    assert simulation.headroom is not None
+    assert outlook is not None
+    for candidate in view.candidates(SingleNodeConsolidation()):
+        alone = Outlook(kept.prospects, simulation.headroom, simulation.ground.forms)
+        assert outlook.against(candidate) == alone.against(candidate)
+
+
+class Tallying:
+    """Counts as another does, and how often it is asked what would come of it."""
+
+    def __init__(self, headroom: Headroom) -> None:
+        self._headroom, self.asked = headroom, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._headroom, name)
+
+    def foresee(self, need: Need, pods: Sequence[JsonObject], rows: Sequence[int]) -> Foresight | None:
+        self.asked += 1
+        return self._headroom.foresee(need, pods, rows)
+
+
+def test_nodes_with_the_same_room_are_counted_once() -> None:
+    made = build("alike", Shape(nodes=30, types=1, node_cpu=(1, 1)))
+    nodes = tuple(
+        replace(node, serial=number, pods=(pod(f"p-{number}", cpu="400m", memory="1Mi", nodeName=node.name),))
+        for number, node in enumerate(made.nodes)
+    )
+    kept = Memories(-math.inf)
+    view = view_of(Cluster(made.pools, made.types, nodes), [], [], frozenset(), kept)
+    simulation = view.simulator
+    assert isinstance(simulation, Simulation)
+    assert simulation.headroom is not None
+    assert view.outlook is not None
+    tallying = Tallying(simulation.headroom)
+    outlook = Outlook(kept.prospects, cast("Headroom", tallying), simulation.ground.forms)
+    candidates = view.candidates(SingleNodeConsolidation())
+    for candidate in candidates:
+        outlook.against(candidate)
+    assert tallying.asked == 1 < len(candidates)
 
 
 def test_full_nodes_with_pods_that_are_spread_are_not_simulated_once_it_is_told_why_they_stay() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.client.resources import NODES
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.node_pool import NodePool
-from holokube.karpenter.api.resources import NODE_CLAIMS
-from holokube.karpenter.lifecycle.consistency import SCAN_EVERY_S
+from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
+from holokube.karpenter.component import next_turn_s
+from holokube.karpenter.conditions import CLAIM_CONDITIONS
+from holokube.karpenter.lifecycle.consistency import SCAN_EVERY_S, Consistency, _InOrder, issues_of
 from holokube.karpenter.lifecycle.consolidatable import consolidatable
 from holokube.karpenter.lifecycle.disruption_conditions import DisruptionConditions, Settled
 from holokube.karpenter.lifecycle.drift import LOOK_AGAIN_S, Comparison, is_still_offered, why_drifted
+from holokube.karpenter.lifecycle.pool_counter import PERIOD_S, PoolCounter
 from holokube.karpenter.state.pool_usage import PoolUsage
 from holokube.kube.conditions import get_condition
 from holokube.kube.types import JsonObject
@@ -168,6 +173,106 @@ def test_a_node_that_shrinks_after_hours_in_order_is_told_of_at_the_next_scan_an
         cluster.run(scenario, cluster)
 
 
+def test_a_claim_in_order_waits_for_no_time_and_is_scanned_again_when_its_turn_would_have_come() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"budgets": [{"nodes": "0"}]}), workload("web", 1)) as here:
+            await here.until_nodes(1)
+            node = (await here.nodes())[0]["metadata"]["name"]
+            name = (await here.claims())[0]["metadata"]["name"]
+            part = here.running.parts["nodeclaim.consistency"]
+            assert isinstance(part, Consistency)
+
+            async def since_s() -> float:
+                return CLAIM_CONDITIONS.since_s(await here.claim(name), "ConsistentStateFound") or 0.0
+
+            await cluster.clock.sleep(7 * SCAN_EVERY_S)
+            first_s = await since_s()
+            for off_s, cpu in ((17.0, "1"), (599.0, "2"), (333.0, "1"), (1.0, "2")):
+                assert part._controller.queue.delayed == (0 if cpu == "1" else 1), "what is not in order is looked at"
+                await cluster.clock.sleep(off_s)
+                patched_s = cluster.clock.time()
+                await here.client.patch(NODES, node, {"status": {"capacity": {"cpu": cpu}}}, subresource="status")
+                await cluster.clock.sleep(SCAN_EVERY_S + 1)
+                told_s = await since_s()
+                assert patched_s - 1 < told_s <= patched_s + SCAN_EVERY_S
+                assert (told_s - first_s) % SCAN_EVERY_S == 0
+                await cluster.clock.sleep(3 * SCAN_EVERY_S)
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+@st.composite
+def told_claims(draw: st.DrawFn) -> JsonObject:
+    """Claims that say that they are in order, as their controllers write them, or not quite."""
+    found = claim("c", labels={"of": draw(st.sampled_from("ab"))})
+    for kind in ("Launched", "Registered", "Initialized", "ConsistentStateFound"):
+        if draw(st.integers(0, 5)):
+            found = CLAIM_CONDITIONS.with_true(found, kind, NOW_S)
+    for kind in draw(st.lists(st.sampled_from(["Consolidatable", "Drifted", "Initialized", "Odd"]), max_size=2)):
+        set_to = CLAIM_CONDITIONS.with_true if draw(st.booleans()) else CLAIM_CONDITIONS.with_unknown
+        found = set_to(found, kind, NOW_S + draw(st.integers(-5, 5)))
+    size = draw(st.sampled_from(["4", "8"]))
+    return {**found, "status": {**found["status"], "capacity": {"cpu": size}}}
+
+
+def spoilt(found: JsonObject, place: int, field: str) -> JsonObject:
+    conditions = [*found["status"]["conditions"]]
+    if place < len(conditions):
+        conditions[place] = {**conditions[place], field: "Other"}
+    return {**found, "status": {**found["status"], "conditions": conditions}}
+
+
+@settings(max_examples=500, deadline=None)
+@given(told_claims(), told_claims(), st.integers(0, 12), st.sampled_from(["message", "reason", "status"]))
+def test_a_claim_that_rests_though_its_conditions_changed_would_be_left_as_it_is(
+    first: JsonObject, second: JsonObject, place: int, field: str
+) -> None:
+    def is_in_order(found: JsonObject) -> bool:
+        told = CLAIM_CONDITIONS.with_true(found, "ConsistentStateFound", NOW_S + 60)
+        return told is found and not issues_of(NodeClaim.of(found), node)
+
+    node = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}}
+    first["spec"]["resources"] = second["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    for later in (second, spoilt(first, place, field), spoilt(second, place, field)):
+        if is_in_order(first) and _InOrder(first, node).holds(later, node):
+            assert is_in_order(later)
+
+
+def test_a_claim_that_rests_when_its_controller_is_started_anew_keeps_its_turn() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"budgets": [{"nodes": "0"}]}), workload("web", 1)) as here:
+            await here.until_nodes(1)
+            part = here.running.parts["nodeclaim.consistency"]
+            assert isinstance(part, Consistency)
+            await cluster.clock.sleep(7 * SCAN_EVERY_S + 123)
+            (name,) = part._resting
+            due_s = part._resting[name]
+            await part.reconcile(name)
+            now_s, (next_s, _, _) = cluster.clock.monotonic(), part._controller.queue._delayed[name]
+            assert now_s < next_s <= now_s + SCAN_EVERY_S
+            assert (next_s - due_s) % SCAN_EVERY_S == pytest.approx(0, abs=1e-6)
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(st.just(math.inf), st.integers(1, 2000), st.floats(0.001, 2000)), st.integers(-2000, 4000),
+)  # fmt: skip
+def test_the_next_look_is_the_first_of_the_regular_ones_that_may_find_something(
+    left_s: float, type_check_after_s: int
+) -> None:
+    settled = Settled(NodeClaim.of(claim("c")), NodePool.of(pool()), None, NOW_S + type_check_after_s)
+    passed_s = 0.0
+    while True:
+        passed_s += min(LOOK_AGAIN_S, left_s - passed_s)
+        if passed_s >= left_s or passed_s >= type_check_after_s:
+            break
+    assert settled.far_wait_s(left_s, NOW_S) == pytest.approx(passed_s)
+
+
 def test_a_pool_that_told_the_truth_for_long_tells_of_nodes_that_come_and_go() -> None:
     async def scenario(cluster: Cluster) -> None:
         async with lab(cluster, node_pool(disruption={"consolidateAfter": "0s"}), workload("web", 1)) as here:
@@ -182,6 +287,45 @@ def test_a_pool_that_told_the_truth_for_long_tells_of_nodes_that_come_and_go() -
 
     with Cluster(nodes=0) as cluster:
         cluster.run(scenario, cluster)
+
+
+def test_a_pool_that_tells_the_truth_waits_for_no_time_and_is_counted_again_when_its_turn_would_have_come() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(disruption={"consolidateAfter": "Never"}), workload("web", 1)) as here:
+            part = here.running.parts["nodepool.counter"]
+            assert isinstance(part, PoolCounter)
+            counted_s = list[float]()
+
+            def usage_of(name: str) -> Any:
+                counted_s.append(cluster.clock.monotonic())
+                return ask(name)
+
+            ask, cast("Any", part._state).usage_of = part._state.usage_of, usage_of
+            await here.until_nodes(1)
+            for replicas in (30, 60, 90):
+                await cluster.clock.sleep(900.3)
+                assert part._controller.queue.delayed == 0
+                (due_s,) = part._resting.values()
+                counted_s.clear()
+                await here.scale("web", replicas)
+                await cluster.clock.sleep(300)
+                assert (await here.pool())["status"]["nodes"] == len(await here.nodes())
+                turns = [(at_s - due_s) / PERIOD_S for at_s in counted_s]
+                assert any(turn == pytest.approx(round(turn)) and turn > 0 for turn in turns)
+            await here.client.patch(
+                NODE_POOLS, (await here.pool())["metadata"]["name"], {"status": {"nodes": 7}}, subresource="status"
+            )
+            await cluster.clock.sleep(PERIOD_S + 1)
+            assert (await here.pool())["status"]["nodes"] == len(await here.nodes())
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)
+
+
+def test_the_next_turn_is_the_first_that_is_still_to_come() -> None:
+    assert [next_turn_s(10.0, 5.0, now_s) for now_s in (0.0, 9.9, 10.0, 10.1, 15.0, 31.0)] == [
+        10.0, 10.0, 15.0, 15.0, 20.0, 35.0
+    ]  # fmt: skip
 
 
 def test_a_claim_at_rest_gets_back_what_is_taken_from_it() -> None:

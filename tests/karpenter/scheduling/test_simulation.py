@@ -7,16 +7,19 @@ import pytest
 
 from holokube.karpenter.scheduling.problem import SolveOptions
 from holokube.karpenter.scheduling.simulation import Simulation
+from holokube.pricing.instance_types import Offering
 from tests.karpenter.scheduling.builders import (
     HOST,
     ZONE,
     failed,
+    instance_type,
     placed,
     pod,
     pods,
     pool,
     problem,
     required_pods,
+    solve,
     spread,
     state_node,
 )
@@ -129,3 +132,15 @@ def test_a_simulation_does_not_wait_for_reserved_capacity() -> None:
     assert Simulation(replace(given, options=SolveOptions(preference_policy="Ignore"))).problem.options == SolveOptions(
         preference_policy="Ignore", reserved_mode="fallback", timeout_s=None
     )
+
+
+def test_pods_that_move_take_something_else_where_reserved_capacity_runs_out() -> None:
+    apart = required_pods("podAntiAffinity", HOST, "web")
+    web = [pod(f"w{n}", "1", app="web", affinity=apart) for n in range(2)]
+    nodes = [state_node(name, bound=[one]) for name, one in zip("ab", web, strict=True)]
+    places = [Offering("zone-a", "on-demand", 4.0), Offering("zone-a", "reserved", 0.01, True, "r-1", 1)]
+    types = [instance_type("m-4", 4, offerings=places)]
+    given = problem([], types=types, state_nodes=nodes, options=SolveOptions(reserved_mode="strict"))
+    results = Simulation(given).simulate(["a", "b"], web)
+    assert len(results.new_claims) == 2 and not results.failed
+    assert [one.is_reserved for one in solve(web, types=types).failed.values()] == [True]

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling import standing_ground
-from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.existing_nodes import NodeTable, is_settling
 from holokube.karpenter.scheduling.groundwork import Groundwork
-from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.problem import Problem, SolveOptions
 from holokube.karpenter.scheduling.results import Results
 from holokube.karpenter.scheduling.simulation import Simulation
 from holokube.karpenter.scheduling.solver import Solver
@@ -197,3 +198,81 @@ def test_a_table_that_is_carried_on_leaves_the_one_before_as_it_was() -> None:
         assert [state.requirements for state in table.states] == [state.requirements for state in anew.states]
         assert (before.nodes, before.states, before.taints, before.rows) == known[:4]
         assert (before.room == known[4]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_table_that_is_carried_on_has_the_numbers_of_one_made_anew(seed: int) -> None:
+    rng = Random(seed)
+    problem = plain(random_problems.problem(rng))
+    standing = StandingGround()
+    for _ in range(4):
+        ground = standing.ground(problem)
+        assert ground is not None
+        found, anew = ground.nodes, ground.table(problem.active_nodes, {pool.name: pool for pool in problem.pools})
+        assert found.nodes == anew.nodes
+        assert (found.room == anew.room).all()
+        assert found.up == anew.up == sum(node.is_initialized for node in problem.active_nodes)
+        for now_s in (0.0, problem.now_s, problem.now_s + 30.0, problem.now_s + 10**9):
+            expected = [not is_settling(node, _pool_of(problem, node), now_s) for node in found.nodes]
+            assert found.settled(now_s).tolist() == anew.settled(now_s).tolist() == expected
+        problem = later(rng, problem)
+
+
+def _pool_of(problem: Problem, node: StateNode) -> NodePool | None:
+    return next((pool for pool in problem.pools if pool.name == node.pool_name), None)
+
+
+def test_a_node_settles_anew_when_its_claim_tells_of_a_pod() -> None:
+    at_s = 1_767_225_600.0
+    initialized = {"type": "Initialized", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+    def settled(now_s: float, **more: str) -> list[bool]:
+        node = builders.state_node("b", claim_status={"conditions": [initialized], **more})
+        ground = standing.ground(replace(given, state_nodes=[builders.state_node("a"), node]))
+        assert ground is not None
+        return ground.nodes.settled(now_s).tolist()
+
+    standing = StandingGround()
+    given = builders.problem([], pools=[builders.pool(consolidate_after="60s")])
+    assert settled(at_s + 59) == [True, False]
+    assert settled(at_s + 60) == [True, True]
+    assert settled(at_s + 60, lastPodEventTime="2026-01-01T00:00:30Z") == [True, False]
+
+
+def test_pools_count_as_they_are_now_whether_their_specs_changed_or_not() -> None:
+    standing = StandingGround()
+    first = builders.problem(builders.pods(1))
+    one, again = standing.ground(first), standing.ground(first)
+    assert one is not None
+    assert again is not None
+    assert again.templates is one.templates
+    (pool,) = first.pools
+    told_more = NodePool.of({**pool.object, "status": {"resources": {"cpu": "8"}}})
+    found = standing.ground(replace(first, pools=[told_more]))
+    assert found is not None
+    assert [template.pool for template in found.templates] == [told_more]
+    assert found.forms is one.forms
+    other = builders.pool(pool.name, taints=[{"key": "t", "effect": "NoSchedule"}])
+    found = standing.ground(replace(first, pools=[other]))
+    assert found is not None
+    assert [template.taints for template in found.templates] == [other.taints]
+    assert found.forms is not one.forms
+
+
+@pytest.mark.parametrize(
+    "change", [{"options": SolveOptions(size_daemons=False)}, {"daemon_pods": [builders.pod("daemon")]}]
+)
+def test_ground_begins_anew_when_options_or_daemons_are_others(change: dict[str, Any]) -> None:
+    standing = StandingGround()
+    first = builders.problem(builders.pods(1))
+    one = standing.ground(first)
+    found = standing.ground(replace(first, **change))
+    back = standing.ground(first)
+    assert one is not None
+    assert found is not None
+    assert back is not None
+    assert found.forms is not one.forms
+    assert back.forms is not found.forms
+    assert len(found.daemons) == len(change.get("daemon_pods", ()))
+    assert not back.daemons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from random import Random
 
 from hypothesis import given, settings
@@ -109,3 +110,42 @@ def test_nodes_usage_marks_and_nominations_are_as_counted_from_scratch(seed: int
         assert stale_marks(world.state.marked_nodes(), ()) == stale_marks(nodes, ())
         now_s = world.clock.time()
         assert world.state.count_nominated(now_s) == sum(one.is_nominated(now_s) for one in nodes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_pod_of_which_parts_stayed_the_very_same_is_taken_over_like_one_made_anew(seed: int) -> None:
+    rng, shared, anew = Random(seed), World(), World()
+    there: dict[str, JsonObject] = {}
+    for number in range(3):
+        for world in (shared, anew):
+            world.put(some_node(Random(number), number))
+    for _ in range(40):
+        name = f"p{rng.randint(0, 4)}"
+        draw, known = rng.random(), there.get(name)
+        if known is not None and draw < 0.15:
+            del there[name]
+            for world in (shared, anew):
+                world.remove(known)
+            continue
+        if known is None or draw < 0.35:
+            made = some_pod(rng, int(name[1:]))
+            made["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": rng.choice(("true", "5m"))}
+        else:
+            # As a write in process leaves it: only what was written is another object.
+            made = {**known, "metadata": {**known["metadata"]}, "status": {"phase": rng.choice(("Running", "Failed"))}}
+            if draw < 0.5:
+                made["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": rng.choice(("true", "5m"))}
+            elif draw < 0.6:
+                made["spec"] = {**known["spec"], "nodeName": f"n{rng.randint(0, 2)}"}
+        there[name] = made
+        shared.put(made)
+        anew.put(deepcopy(made))
+        if rng.random() < 0.5:
+            assert [one.pods for one in shared.state.nodes()] == [one.pods for one in anew.state.nodes()]
+        for number in range(4):
+            assert shared.state.pods_on(f"n{number}") == anew.state.pods_on(f"n{number}")
+        assert shared.state.unbound_pods() == anew.state.unbound_pods()
+        assert shared.state.has_timed_pods == anew.state.has_timed_pods
+        assert shared.state.version == anew.state.version
+        assert shared.state.consolidation_mark() == anew.state.consolidation_mark()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from holokube.client.resources import EVENTS, NODES, PODS
 from holokube.client.transport import Call, WatchEvent
 from holokube.kube.errors import ApiError, ServiceUnavailable, TooManyRequests
 from holokube.lab.run.transport import ApiTrouble, DiscoveryMemory, LabTransport, Trouble
+from holokube.runtime.events import Postponing
 
 
 class Server:
@@ -165,3 +166,19 @@ def test_events_need_not_be_sent_as_long_as_no_fault_may_hit_them() -> None:
     troubled, _, counted = made(Trouble(1.0, 503))
     assert not troubled.discard("patch", EVENTS)
     assert not counted
+
+
+def test_what_is_discarded_may_be_counted_later_only_if_whoever_asks_waits_for_it() -> None:
+    assert not made()[0].postpones(lambda: None)
+    settle: list[Callable[[], None]] = []
+    calls, trouble = Counter[str](), ApiTrouble(Rng(1))
+    transport = LabTransport(Server(), calls, trouble, None, settle)
+    assert isinstance(transport, Postponing)
+    assert transport.postpones(lambda: transport.count_discarded("create", 3))
+    assert transport.discards(EVENTS) and not transport.discards(PODS)
+    assert not calls
+    (one,) = settle
+    one()
+    assert calls == {"create": 3}
+    trouble.troubles.append(Trouble(1.0, 503))
+    assert not transport.discards(EVENTS)

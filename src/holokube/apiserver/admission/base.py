@@ -85,7 +85,8 @@ class Plugin:
     stay as they are, it does the same to the same object, whoever creates it. None if that cannot be said."""
 
     goes_by_spec: ClassVar[bool] = False
-    """Of a pod that is created it looks at nothing but the spec, and annotations of Kubernetes' own domain."""
+    """Of a pod that is created, and of the template of a workload, it looks at nothing but the spec, and annotations of
+    Kubernetes' own domain."""
 
     heeds: ClassVar[frozenset[str] | None] = None
     """The buckets of all objects that ``has_no_say`` looks at; as long as these stay as they are, it says the same to

@@ -37,6 +37,8 @@ class StatusFields:
         status = rules.node.properties.get("status")
         self._plain: dict[str, _Values] = {}
         self._lists: dict[str, _Values] = {}
+        self._objects: dict[str, _Values] = {}
+        """Those that are objects are known as long as there is nothing to merge them with."""
         if status is None or rules.status_check is None or rules.scale is not None or not _stand_alone(rules):
             return
         if status.has_defaults or status.has_embedded:
@@ -49,15 +51,27 @@ class StatusFields:
                 self._plain[name] = _Values(node, check)
             elif node.list_type == "map" and len(node.list_keys) == 1 and check.has_no_bounds:
                 self._lists[name] = _Values(node, check)
+            elif node.type == "object":
+                self._objects[name] = _Values(node, check)
+
+    def first(self, patch: JsonObject) -> JsonObject | None:
+        """The status that a merge patch gives to an object that has none; None if it has to go the long way."""
+        # Whether an empty one is filled in, no field can tell.
+        return self._patched({}, patch) if patch else None
 
     def patched(self, before: JsonObject, patch: JsonObject) -> JsonObject | None:
         """A status after a merge patch; None if it has to go the long way."""
+        return self._patched(before, patch)
+
+    def _patched(self, before: JsonObject, patch: JsonObject) -> JsonObject | None:
         status = before.copy()
         for name, value in patch.items():
             if name in self._plain:
                 made = self._plain[name].read(value)
             elif name in self._lists and type(value) is list:
                 made = self._lists[name].read_items(value, before.get(name))
+            elif name in self._objects and type(value) is dict and name not in before:
+                made = self._objects[name].read(value)
             else:
                 return None
             if made is ABSENT:

@@ -30,8 +30,8 @@ from holokube.kube.types import JsonObject
 
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 NAME_LABEL = "batch.kubernetes.io/job-name"
-_OLD_UID_LABEL = "controller-uid"
-_OLD_NAME_LABEL = "job-name"
+OLD_UID_LABEL = "controller-uid"
+OLD_NAME_LABEL = "job-name"
 _MAX_INT32 = 2**31 - 1
 _CRON_NAME_MAX_LENGTH = 52
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
@@ -148,9 +148,9 @@ def _generate_selector(job: JsonObject) -> None:
     if spec.get("manualSelector"):
         return
     labels = spec["template"]["metadata"].setdefault("labels", {})
-    for key in (_OLD_NAME_LABEL, NAME_LABEL):
+    for key in (OLD_NAME_LABEL, NAME_LABEL):
         labels.setdefault(key, meta.get("name", ""))
-    for key in (_OLD_UID_LABEL, UID_LABEL):
+    for key in (OLD_UID_LABEL, UID_LABEL):
         labels.setdefault(key, meta.get("uid", ""))
     if not meta.get("labels"):
         meta["labels"] = labels
@@ -164,9 +164,9 @@ def _is_template_metadata_valid(job: JsonObject) -> bool:
     """Whether all labels are valid and those that are generated have their values, and no annotation is malformed."""
     meta, own = job["metadata"], job["spec"]["template"]["metadata"]
     labels, name, uid = own["labels"], meta["name"], meta["uid"]
-    if labels[_OLD_NAME_LABEL] != name or labels[NAME_LABEL] != name:
+    if labels[OLD_NAME_LABEL] != name or labels[NAME_LABEL] != name:
         return False
-    if labels[_OLD_UID_LABEL] != uid or labels[UID_LABEL] != uid:
+    if labels[OLD_UID_LABEL] != uid or labels[UID_LABEL] != uid:
         return False
     errors = FieldErrors()
     validate_labels(labels, "", errors)
@@ -194,7 +194,7 @@ def _validate_generated(
 ) -> None:
     """Users may write the generated labels themselves, but only correctly."""
     meta = job["metadata"]
-    expected = {_OLD_UID_LABEL: meta.get("uid", ""), _OLD_NAME_LABEL: meta.get("name", "")}
+    expected = {OLD_UID_LABEL: meta.get("uid", ""), OLD_NAME_LABEL: meta.get("name", "")}
     if with_new_labels:
         expected |= {UID_LABEL: meta.get("uid", ""), NAME_LABEL: meta.get("name", "")}
     labels = job["spec"]["template"]["metadata"].get("labels") or {}

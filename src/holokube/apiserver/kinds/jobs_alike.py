@@ -11,7 +11,7 @@ from holokube.kube.types import JsonObject
 KEPT: Final = 256
 _OWN_METADATA: Final = frozenset({"labels", "annotations"})
 # The annotations of a pod that mean something to Kubernetes are all of this domain.
-_DOMAIN: Final = "kubernetes.io"
+KUBERNETES_DOMAIN: Final = "kubernetes.io"
 
 
 class JobsAlike:
@@ -32,7 +32,7 @@ class JobsAlike:
         if not _OWN_METADATA.issuperset(meta):
             return None
         for key in meta.get("annotations") or ():
-            if _DOMAIN in key:
+            if KUBERNETES_DOMAIN in key:
                 return None
         return orjson.dumps({**spec, "template": template["spec"]})
 

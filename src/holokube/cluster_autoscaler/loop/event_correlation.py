@@ -27,7 +27,6 @@ class AutoscalerCorrelator:
 
     def __init__(self, clock: Clock, status_map: tuple[str, str]) -> None:
         """``status_map`` is the namespace and name of the status: on it, every message counts by itself."""
-        self._clock = clock
         self._status_map = status_map
         # The event that came has a name that nobody has used yet.
         self._inner = CountingCorrelator(
@@ -42,6 +41,10 @@ class AutoscalerCorrelator:
         """What to write for an event; None when nothing. What is not written has been counted all the same."""
         return self._inner.consider(occurrence)
 
+    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
+        """As ``consider``, of what happened at another time."""
+        return self._inner.consider_at(occurrence, now_s)
+
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         """The first write had to take another name."""
         self._inner.renamed(key, event)
@@ -54,12 +57,11 @@ class AutoscalerCorrelator:
         """Nothing is ever owed."""
         return self._inner.due(final=final)
 
-    def _is_news(self, occurrence: Occurrence) -> bool:
+    def _is_news(self, occurrence: Occurrence, now_s: float) -> bool:
         kind, namespace, name, uid, _, _, _ = occurrence.reference
         key: Hashable = (occurrence.reason, kind, namespace, name, uid)
         if kind == "ConfigMap" and (namespace, name) == self._status_map:
             key = occurrence.message
-        now_s = self._clock.monotonic()
         said_s = self._said_s.get(key)
         if said_s is not None and now_s - said_s < QUIET_S:
             return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -45,35 +44,42 @@ _BEFORE_NOMINATION: Final = frozenset({
     Blocker.NOT_REGISTERED,
 })  # fmt: skip
 _NOMINATED: Final = Obstruction(Blocker.NOMINATED, "Node is nominated for a pending pod")
+_QUEUED: Final = Obstruction(Blocker.QUEUED, "Candidate is already being disrupted")
 _SERIAL: Final = attrgetter("serial")
 
 
 class _Record:
     """What is known of one node."""
 
-    __slots__ = ("_candidate", "_passed_over", "_rules", "counted", "first", "is_timed", "node")
+    __slots__ = ("_candidate", "_passed_over", "_rules", "counted", "first", "is_timed", "judges", "node")
 
     def __init__(self, node: StateNode, rules: CandidateRules, before: _Record | None = None) -> None:
         """``before`` is what was known of the same instance under the same rules, before something changed."""
         self.node = node
         self._rules = rules
-        self.first: Obstruction | None = None
-        """The first reason against it, nominations aside."""
-        if not is_unobstructed(node, rules):
-            for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
-                if one.blocker is not Blocker.NOMINATED:
-                    self.first = one
-                    break
-        self.is_timed = any(guard != "true" for guard in node.guards) if node.guards else False
         self._candidate: Candidate | None = None
         self.counted: tuple[str, bool] | None
         """The pool that it counts for in budgets, and whether as one that is being disrupted."""
         self._passed_over: dict[PassesOver, bool]
         """By rule: whether methods that go by it have nothing to do with the node."""
-        if before is not None and _differ_in_pods_alone(before.node, node):
-            self.counted, self._passed_over = before.counted, before._passed_over  # noqa: SLF001 - of the same class
+        self.judges: list[_Chosen] | None
+        """Those that consider it, whatever its pods are, if nothing stands against it; None if nobody was asked."""
+        guards, is_clear = node.guards, False
+        if before is not None and _stand_alike(before.node, node):
+            self._passed_over = before._passed_over  # noqa: SLF001 - of the same class
+            self.counted, self.judges = before.counted, before.judges
+            # Nothing stood against the node itself, and pods have no say.
+            is_clear = before.first is None and not guards and not rules.limits.essence
         else:
-            self.counted, self._passed_over = counted_for(node), {}
+            self.counted, self._passed_over, self.judges = counted_for(node), {}, None
+        self.first: Obstruction | None = None
+        """The first reason against it, nominations aside."""
+        if not is_clear and not is_unobstructed(node, rules):
+            for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
+                if one.blocker is not Blocker.NOMINATED:
+                    self.first = one
+                    break
+        self.is_timed = any(guard != "true" for guard in guards) if guards else False
 
     def obstruction(self, disruption_class: DisruptionClass) -> Obstruction | None:
         """The first reason against it that holds for a class of disruption, nominations aside."""
@@ -103,9 +109,21 @@ class _Record:
         return found
 
 
-def _differ_in_pods_alone(one: StateNode, other: StateNode) -> bool:
-    """Whether two states of a node are made of the same objects, pods aside."""
-    return one.node is other.node and one.node_claim is other.node_claim and one.is_marked == other.is_marked
+def _stand_alike(one: StateNode, other: StateNode) -> bool:
+    """Whether two states of a node differ in nothing, pods aside, that judgements go by.
+
+    Claims are written whenever pods come or go. Once the Node has come up and speaks for both, only conditions and the
+    end of a claim matter.
+    """
+    if one.node is not other.node or one.is_marked != other.is_marked:
+        return False
+    if one.node_claim is other.node_claim:
+        return True
+    if one.node is None or one.node_claim is None or other.node_claim is None:
+        return False
+    if not one.is_initialized or not one.is_registered:
+        return False
+    return one.claim_states == other.claim_states and one.is_deleted == other.is_deleted
 
 
 class _Entry(NamedTuple):
@@ -148,11 +166,14 @@ class _Chosen:
         news, self._news = self._news, {}
         return news
 
-    def add(self, record: _Record) -> None:
+    def considers(self, record: _Record) -> bool:
+        """Whether it goes by the pods of a node what they do with it."""
         if record.first is not None and record.obstruction(self._class) is not None:
-            return
-        if self._rule is not None and record.is_passed_over(self._rule):
-            return
+            return False
+        return self._rule is None or not record.is_passed_over(self._rule)
+
+    def add(self, record: _Record) -> None:
+        """One more node that they consider."""
         candidate = record.candidate
         obstruction = self._obstruction(candidate)
         if obstruction is None:
@@ -232,7 +253,7 @@ class CandidateBook:
         if essence != self._essence:
             self._essence, self._nodes = essence, None
             self._drop(list(self._records))
-        self._rules = replace(rules, queued=frozenset()) if rules.queued else rules
+        self._rules = rules.without_queued() if rules.queued else rules
         records = self._records
         changed, gone = differences(nodes, self._nodes, records)
         self._nodes = nodes
@@ -254,21 +275,25 @@ class CandidateBook:
         for one in rules.queued:
             found = self._by_id.get(one)
             if found is not None:
-                self._excluded[found] = Obstruction(Blocker.QUEUED, "Candidate is already being disrupted")
+                self._excluded[found] = _QUEUED
 
     def _put(self, node: StateNode, before: _Record | None = None) -> None:
         assert self._rules is not None
         record = self._records[node] = _Record(node, self._rules, before)
+        judges = record.judges
         if record.first is not None:
             self._blocked[node] = record
+            judges = [one for one in self._chosen.values() if one.considers(record)]
+        elif judges is None:
+            judges = record.judges = [one for one in self._chosen.values() if one.considers(record)]
         if record.is_timed:
             self._timed[node] = None
         if node.nominated_until_s:
             self._nominated[node] = None
         self._by_id[node.provider_id] = node
         self._count(record, 1)
-        for chosen in self._chosen.values():
-            chosen.add(record)
+        for judge in judges:
+            judge.add(record)
 
     def _drop(self, nodes: Iterable[StateNode]) -> None:
         for node in nodes:
@@ -279,8 +304,8 @@ class CandidateBook:
             if self._by_id.get(node.provider_id) is node:
                 del self._by_id[node.provider_id]
             self._count(record, -1)
-            for chosen in self._chosen.values():
-                chosen.drop(node)
+            for judge in self._chosen.values() if record.judges is None else record.judges:
+                judge.drop(node)
 
     def _count(self, record: _Record, sign: int) -> None:
         if record.counted is not None:
@@ -302,7 +327,9 @@ class CandidateBook:
             if found is None:
                 found = self._chosen[judgement] = _Chosen(judgement)
                 for record in self._records.values():
-                    found.add(record)
+                    record.judges = None
+                    if found.considers(record):
+                        found.add(record)
             self._of_method[method.name] = found
         return found
 
@@ -352,7 +379,7 @@ class CandidateBook:
         found = self._left.get(method.name)
         if found is None:
             taken = self._of(method).taken
-            found = self._left[method.name] = len(taken) - sum(node in taken for node in self._excluded)
+            found = self._left[method.name] = len(taken) - sum(map(taken.__contains__, self._excluded))
         return found
 
     def ruled_out(self, method: Method) -> list[tuple[Candidate, Obstruction]]:

@@ -35,6 +35,12 @@ class CandidateRules:
     """Provider ids of the nodes that a command is being carried out for."""
     reads_deletion_cost: bool = True
 
+    def without_queued(self) -> CandidateRules:
+        """The same for nodes as if nothing were being done about them."""
+        return CandidateRules(
+            self.now_s, self.pools, self.types_of_pool, self.limits, frozenset(), self.reads_deletion_cost
+        )
+
 
 def obstructions(
     node: StateNode, rules: CandidateRules, disruption_class: DisruptionClass

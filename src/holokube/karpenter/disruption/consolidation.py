@@ -26,6 +26,7 @@ from holokube.pricing.instance_types import ON_DEMAND, SPOT, InstanceType
 SPOT_TO_SPOT_TYPES_MIN: Final = 15
 """So many cheaper types a single spot node needs, and so many are sent: fewer would make it go from one to the next."""
 _SPOT_ONLY: Final = Requirement.new(CAPACITY_TYPE_LABEL, "In", (SPOT,))
+_EMPTY: Final = Obstruction(Blocker.EMPTY, "Node is empty, which is another reason for it to go")
 
 
 def consolidation_obstruction(candidate: Candidate) -> Obstruction | None:
@@ -42,7 +43,7 @@ def consolidation_obstruction(candidate: Candidate) -> Obstruction | None:
     if pool.consolidate_after_s is None:
         return disabled(candidate)
     if candidate.is_empty:
-        return Obstruction(Blocker.EMPTY, "Node is empty, which is another reason for it to go")
+        return _EMPTY
     if pool.consolidation_policy == WHEN_EMPTY:
         message = f'NodePool "{pool.name}" has consolidation policy WhenEmpty, but node is not empty'
         return Obstruction(Blocker.POLICY_WHEN_EMPTY, message)
@@ -79,7 +80,8 @@ def is_too_early(node: StateNode, pool: NodePool) -> bool:
 
 def eligibility_notices(view: DisruptionView, method: Method) -> tuple[Notice, ...]:
     """A word about candidates that a consolidation method cannot take for good."""
-    return tuple(unconsolidatable(candidate, obstruction) for candidate, obstruction in view.ruled_out(method))
+    ruled_out = view.ruled_out(method)
+    return tuple([unconsolidatable(*one) for one in ruled_out]) if ruled_out else ()
 
 
 def unconsolidatable(candidate: Candidate, obstruction: Obstruction) -> Notice:

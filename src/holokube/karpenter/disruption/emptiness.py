@@ -18,6 +18,8 @@ from holokube.karpenter.disruption.types import (
 )
 from holokube.karpenter.disruption.view import DisruptionView
 
+_NOT_EMPTY: Final = Obstruction(Blocker.NOT_EMPTY, "Node is not empty")
+
 
 class Emptiness:
     """Runs for every consolidation policy."""
@@ -37,7 +39,7 @@ class Emptiness:
         if candidate.pool.consolidate_after_s is None:
             return disabled(candidate)
         if not candidate.is_empty:
-            return Obstruction(Blocker.NOT_EMPTY, "Node is not empty")
+            return _NOT_EMPTY
         return not_consolidatable(candidate)
 
     passes_over = staticmethod(is_too_early)

@@ -9,7 +9,7 @@ minutes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 REFRESH_AFTER_S: Final = 300.0
@@ -56,8 +56,8 @@ class Memory:
 
     def settled(self, mark: Mark) -> Memory:
         """After a search that found nothing to do."""
-        return replace(self, settled_at=mark)
+        return Memory(mark, self.unreached_pools)
 
     def with_unreached(self, pools: tuple[str, ...]) -> Memory:
         """After a search that did, or did not, get to every pool."""
-        return replace(self, unreached_pools=pools)
+        return Memory(self.settled_at, pools)

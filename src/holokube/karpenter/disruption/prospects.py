@@ -28,6 +28,7 @@ from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import SPOT
 
 _KEPT_MIN: Final = 1000
+_NOTHING: Final = -1
 _RANK: Final = attrgetter("rank")
 QuietUntil = Callable[[StateNode], float]
 """Until when nobody has to be told again why a node stays."""
@@ -219,11 +220,12 @@ class Outlook:
         self._book = book
         self.untold: frozenset[Candidate] = frozenset()
         """Those of which was found that somebody has to be told why they stay, in the last look at a roster."""
-        self._foreseen: dict[Need, Foresight | None] = {}
+        self._foreseen: dict[tuple[Need, int], Foresight | None] = {}
+        """By need, and what is lost with the nodes that go."""
         self._asked: tuple[Candidate, tuple[Blocker | None, Foresight | None]] | None = None
         """The last candidate asked about, and the answer: who asks whether it stays goes on to ask why."""
-        self._blockers: dict[tuple[Standing, bool], tuple[Blocker | None, Foresight | None]] = {}
-        """By class, and whether on spot: the answer for all its members whose nodes have no room."""
+        self._blockers: dict[tuple[Standing, bool, int], tuple[Blocker | None, Foresight | None]] = {}
+        """By class, whether on spot, and what is lost with a node: the answer for all such members."""
         prospects.begin(book)
 
     def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -265,16 +267,34 @@ class Outlook:
         if asked is not None and asked[0] is candidate:
             return asked[1]
         standing = self._prospects.of(candidate).standing
-        key = standing, candidate.capacity_type == SPOT
         row = self._headroom.row(candidate.node)
-        is_full = row is not None and self._headroom.are_full((row,), standing.need)
-        found = self._blockers.get(key) if is_full else None
-        if found is None:
+        lost = self._lost_with((row,), standing.need) if row is not None else None
+        if lost is None:
             found = self._find_blocker(candidate, standing)
-            if is_full and self._headroom.goes_by_number(standing.need):
+        else:
+            key = standing, candidate.capacity_type == SPOT, lost
+            known = self._blockers.get(key)
+            found = known or self._find_blocker(candidate, standing)
+            if known is None and self._goes_by(lost, standing.need):
                 self._blockers[key] = found
         self._asked = candidate, found
         return found
+
+    def _lost_with(self, rows: Sequence[int], need: Need) -> int | None:
+        """All that matters of nodes that go: nothing, or how many places for pods; None if it matters which they are.
+
+        Pods of one kind, with nobody else in the queue, take one place after the other. How many find one goes by how
+        many there are, and so does who would be on nodes that have not come up: those come last, and never go.
+        """
+        if self._headroom.are_full(rows, need):
+            return _NOTHING
+        if len(rows) != 1 or len(need) != 1 or self._headroom.has_waiting:
+            return None
+        return int(self._headroom.open_rows(need[0][0]).capacity[rows[0]])
+
+    def _goes_by(self, lost: int, need: Need) -> bool:
+        """Whether the same would be found for all nodes with which as much is lost."""
+        return lost != _NOTHING or self._headroom.goes_by_number(need)
 
     def _find_blocker(self, candidate: Candidate, standing: Standing) -> tuple[Blocker | None, Foresight | None]:
         foresight = self._foresee((candidate,), standing.need)
@@ -323,12 +343,12 @@ class Outlook:
         if None in rows:
             return None
         known = [row for row in rows if row is not None]
-        is_full = self._headroom.are_full(known, need)
-        if is_full and need in self._foreseen:
-            return self._foreseen[need]
+        lost = self._lost_with(known, need)
+        if lost is not None and (need, lost) in self._foreseen:
+            return self._foreseen[need, lost]
         found = self._headroom.foresee(need, _pods(candidates), known)
-        if is_full and self._headroom.goes_by_number(need):
-            self._foreseen[need] = found
+        if lost is not None and self._goes_by(lost, need):
+            self._foreseen[need, lost] = found
         return found
 
 

@@ -298,7 +298,10 @@ class Picky(Protocol):
     """A method that can leave a node out without looking at its pods."""
 
     def passes_over(self, node: StateNode, pool: NodePool) -> bool:
-        """Whether it would not take a candidate of this pool, and would say nothing about it, whatever its pods are."""
+        """Whether it would not take a candidate of this pool, and would say nothing about it, whatever its pods are.
+
+        Of a claim whose Node has come up it goes by no more than conditions, and whether the claim is being deleted.
+        """
 
 
 @runtime_checkable

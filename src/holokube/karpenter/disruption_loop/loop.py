@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.base.lazy import lazy
 from holokube.base.log import get_logger
 from holokube.karpenter.disruption.budgets import budget_notices
 from holokube.karpenter.disruption.candidate_book import CandidateBook
@@ -35,6 +35,7 @@ from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.pausing import with_pauses
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.provisioning.world import Scene, World
+from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.results import Results
 from holokube.karpenter.scheduling.simulation import Simulation
 from holokube.karpenter.state.cluster import ClusterState
@@ -185,14 +186,13 @@ class DisruptionLoop:
         types = self._world.types(pools)
         nodes = self._state.all_nodes
         pdbs = self._world.pdbs()
-        scene = cache(lambda: self._world.scene(self._state, self._world.provisioning_options()))
-        simulator = cache(lambda: self._simulate(scene()))
+        late = _LateSimulator(self._scene, self._simulate, self._prospects)
         return DisruptionView(
             now_s=self._clock.time(),
             nodes=nodes,
             pools=pools,
             types_of_pool=types,
-            simulator=_LateSimulator(simulator),
+            simulator=late,
             pdbs=pdbs,
             limits=self._world.limits(pdbs),
             queued=self._queue.provider_ids,
@@ -200,23 +200,45 @@ class DisruptionLoop:
             pool_costs=pool_costs(nodes, types) if any(map(is_balanced, pools.values())) else {},
             options=self._options,
             well_known=self._provider.well_known,
-            problem=lambda: scene().problem,
+            problem=late.problem,
             book=self._book,
-            find_outlook=lambda: self._outlook(simulator()),
-            elapsed_s=lambda: self._clock.monotonic() - self._search_began_s,
+            find_outlook=late.outlook,
+            elapsed_s=self._elapsed_s,
         )
 
-    def _outlook(self, simulator: Simulator) -> Outlook | None:
-        if not isinstance(simulator, Simulation) or simulator.headroom is None:
-            return None
-        return Outlook(self._prospects, simulator.headroom, simulator.ground.forms)
+    def _scene(self) -> Scene:
+        return self._world.scene(self._state, self._world.provisioning_options())
+
+    def _elapsed_s(self) -> float:
+        return self._clock.monotonic() - self._search_began_s
 
 
 class _LateSimulator:
-    """Most passes find nothing to simulate: the solver is set up for the first that does."""
+    """Many passes find nothing to simulate: the scene and the solver are set up for the first that does."""
 
-    def __init__(self, make: Callable[[], Simulator]) -> None:
-        self._make = make
+    def __init__(self, find_scene: Callable[[], Scene], simulate: Simulate, prospects: Prospects) -> None:
+        self._find_scene = find_scene
+        self._simulate = simulate
+        self._prospects = prospects
+
+    @lazy
+    def _scene(self) -> Scene:
+        return self._find_scene()
+
+    @lazy
+    def _simulator(self) -> Simulator:
+        return self._simulate(self._scene)
+
+    def problem(self) -> Problem:
+        """What a plan for the whole cluster starts from."""
+        return self._scene.problem
 
     def simulate(self, gone: Collection[str], pods: Sequence[JsonObject], *, is_consolidation: bool) -> Results:
-        return self._make().simulate(gone, pods, is_consolidation=is_consolidation)
+        return self._simulator.simulate(gone, pods, is_consolidation=is_consolidation)
+
+    def outlook(self) -> Outlook | None:
+        """What can be told by counting; None where only this simulator can tell."""
+        simulator = self._simulator
+        if not isinstance(simulator, Simulation) or simulator.headroom is None:
+            return None
+        return Outlook(self._prospects, simulator.headroom, simulator.ground.forms)

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.client.audience import SPEC, STATUS
 from holokube.client.client import Client
+from holokube.client.informer import EventType
 from holokube.client.resources import NODES
 from holokube.karpenter import events
-from holokube.karpenter.api.labels import CONSISTENT_STATE_FOUND
+from holokube.karpenter.api.labels import CONSISTENT_STATE_FOUND, INITIALIZED
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.api.resources import NODE_CLAIMS
-from holokube.karpenter.component import ControllerComponent
+from holokube.karpenter.component import ControllerComponent, next_turn_s
 from holokube.karpenter.conditions import CLAIM_CONDITIONS
 from holokube.karpenter.events import Publisher
 from holokube.karpenter.lifecycle.sources import basis_of
-from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, node_ids, only
+from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, node_ids, only
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
+from holokube.kube.conditions import conditions_of, get_condition
 from holokube.kube.resources import parse_resources, to_quantity
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.workqueue import DUE_TOLERANCE_S
 
 SCAN_EVERY_S: Final = 600.0
 _ENOUGH_PERCENT: Final = 90
 
 
 class Consistency(ControllerComponent):
-    """A component: looks at each claim every ten minutes."""
+    """A component: looks at each claim every ten minutes, unless it was in order and nothing has changed since."""
 
     name = "nodeclaim.consistency"
 
@@ -41,36 +46,71 @@ class Consistency(ControllerComponent):
         self._client = client
         self._publisher = publisher
         self._provider = provider
-        self._claims = informers.get(NODE_CLAIMS)
+        self._claims = informers.indexed(NODE_CLAIMS, BY_PROVIDER_ID, claim_ids)
         self._nodes = informers.indexed(NODES, BY_PROVIDER_ID, node_ids)
         self._scanned_s: dict[str, float] = {}
+        """When each claim was last scanned, by the monotonic clock."""
         self._in_order: dict[str, _InOrder] = {}
         """Claims that were in order and said so."""
+        self._resting: dict[str, float] = {}
+        """Those of them that are not in the queue, as nothing has changed about them; each with a time, past perhaps,
+        at which its turn would have come."""
         self._controller = Controller(
             clock, self.name, self.reconcile, postpone=self._postpone,
             sources=[InformerSource(self._claims, enqueue_self, concerns=self._concerns)],
         )  # fmt: skip
+        self._nodes.add_handler(self._on_node, heeds=SPEC | STATUS)
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
-        """A claim that was scanned has its next turn in the queue already."""
+        """A claim that was scanned has its next turn in the queue already, or rests until it is another."""
         if old is None or new is None:
             return True
-        scanned_s = self._scanned_s.get(new["metadata"]["name"])
-        return scanned_s is None or self._clock.time() - scanned_s >= SCAN_EVERY_S or self._is_due()
+        name = new["metadata"]["name"]
+        if name in self._resting:
+            if not self._in_order[name].is_claim(new):
+                self._end_rest(name)
+            return False
+        scanned_s = self._scanned_s.get(name)
+        return scanned_s is None or self._clock.monotonic() - scanned_s >= SCAN_EVERY_S or self._is_due()
+
+    def _on_node(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
+        """A Node that has come, gone or changed in what its claim is held against ends the rest of the claim."""
+        if old is not None and new is not None and _looks_alike(old, new):
+            return
+        for node in (old, new):
+            for provider_id in node_ids(node) if node is not None else ():
+                for claim in self._claims.lister.by_index(BY_PROVIDER_ID, provider_id):
+                    self._end_rest(claim["metadata"]["name"])
 
     def _postpone(self, name: str) -> float | None:
-        """Scans a claim that was in order: if it is as it was then, there is nothing to be done until its next turn."""
-        stored, known, now_s = self._claims.lister.get(name), self._in_order.get(name), self._clock.time()
-        if stored is None or known is None or self._scanned_s[name] + SCAN_EVERY_S > now_s:
+        """Scans a claim that was in order: if it is as it was then, nothing is to be done until something changes."""
+        stored, known, now_s = self._claims.lister.get(name), self._in_order.get(name), self._clock.monotonic()
+        if stored is None or known is None or self._left_s(name, now_s) > DUE_TOLERANCE_S:
             return None
         node = only(self._nodes, stored["status"].get("providerID") or "")
         if node is None or not known.holds(stored, node):
             return None
-        self._scanned_s[name] = now_s
-        return SCAN_EVERY_S
+        self._resting[name] = now_s + SCAN_EVERY_S
+        return math.inf
+
+    def _end_rest(self, name: str) -> None:
+        """Has a claim that rests looked at when its turn would have come if it had been looked at all the time."""
+        due_s = self._resting.pop(name, None)
+        if due_s is None:
+            return
+        due_s = next_turn_s(due_s, SCAN_EVERY_S, self._clock.monotonic())
+        self._scanned_s[name] = due_s - SCAN_EVERY_S
+        self._controller.queue.add_at(name, due_s)
+
+    def _left_s(self, name: str, now_s: float) -> float:
+        """How long until a claim's turn."""
+        scanned_s = self._scanned_s.get(name)
+        return 0.0 if scanned_s is None else scanned_s + SCAN_EVERY_S - now_s
 
     async def reconcile(self, name: str) -> Result | None:
         """Scans one claim, if its turn has come."""
+        # Whoever is started anew is told of all claims, whatever they were doing.
+        self._end_rest(name)
         stored = self._claims.lister.get(name)
         if stored is None:
             self._scanned_s.pop(name, None)
@@ -79,10 +119,10 @@ class Consistency(ControllerComponent):
         claim, now_s = NodeClaim.of(stored), self._clock.time()
         if not claim.provider_id or not self._provider.supports(claim.node_class_ref):
             return None
-        left_s = self._scanned_s.get(name, now_s - SCAN_EVERY_S) + SCAN_EVERY_S - now_s
-        if left_s > 0:
+        left_s = self._left_s(name, self._clock.monotonic())
+        if left_s > DUE_TOLERANCE_S:
             return Result(requeue_after_s=left_s)
-        self._scanned_s[name] = now_s
+        self._scanned_s[name] = self._clock.monotonic()
         node = only(self._nodes, claim.provider_id)
         if node is None:
             return Result(requeue_after_s=SCAN_EVERY_S)
@@ -106,19 +146,50 @@ class Consistency(ControllerComponent):
 class _InOrder:
     """A claim and its Node that were found to be in order, with all that this went by."""
 
-    __slots__ = ("_basis", "_claim", "_node")
+    __slots__ = ("_basis", "_capacity", "_claim", "_conditions", "_is_up", "_node", "_told")
 
     def __init__(self, claim: JsonObject, node: JsonObject) -> None:
-        self._claim, self._node, self._basis = claim, node, _basis_of(claim, node)
+        self._claim, self._node = claim, node
+        self._basis, self._capacity = _basis_of(claim), _capacity_of(node)
+        self._conditions = conditions_of(claim)
+        self._told = get_condition(claim, CONSISTENT_STATE_FOUND)
+        self._is_up = _is_up(claim)
 
     def holds(self, claim: JsonObject, node: JsonObject) -> bool:
         """Whether these are in order for the same reasons."""
-        return (claim is self._claim and node is self._node) or self._basis == _basis_of(claim, node)
+        return self.is_claim(claim) and (node is self._node or self._capacity == _capacity_of(node))
+
+    def is_claim(self, claim: JsonObject) -> bool:
+        """Whether this is the claim, in all that matters."""
+        if claim is self._claim:
+            return True
+        if self._basis != _basis_of(claim):
+            return False
+        conditions = conditions_of(claim)
+        if conditions is not self._conditions and conditions != self._conditions:
+            # Conditions of other kinds come and go; with them, too, the claim is up and says what it is to say.
+            if not self._is_up or not _is_up(claim) or get_condition(claim, CONSISTENT_STATE_FOUND) != self._told:
+                return False
+            self._conditions = conditions
+        return True
 
 
-def _basis_of(claim: JsonObject, node: JsonObject) -> tuple[object, ...]:
-    expected, actual = claim.get("status") or {}, node.get("status") or {}
-    return (*basis_of(claim), expected.get("capacity"), actual.get("capacity"))
+def _is_up(claim: JsonObject) -> bool:
+    return CLAIM_CONDITIONS.are_observed(claim, CONSISTENT_STATE_FOUND, INITIALIZED)
+
+
+def _basis_of(claim: JsonObject) -> tuple[object, ...]:
+    status = claim.get("status") or {}
+    return (*basis_of(claim)[:-1], status.get("capacity"), status.get("providerID"))
+
+
+def _capacity_of(node: JsonObject) -> JsonObject | None:
+    capacity: JsonObject | None = (node.get("status") or {}).get("capacity")
+    return capacity
+
+
+def _looks_alike(old: JsonObject, new: JsonObject) -> bool:
+    return _capacity_of(old) == _capacity_of(new) and node_ids(old) == node_ids(new)
 
 
 def issues_of(claim: NodeClaim, node: JsonObject) -> list[str]:

@@ -63,6 +63,11 @@ class Settled:
 
     def quiet_wait_s(self, claim: JsonObject, now_s: float) -> float | None:
         """The same, of a claim whose type is offered."""
+        left_s = self.quiet_left_s(claim, now_s)
+        return min(LOOK_AGAIN_S, left_s) if left_s is not None else None
+
+    def quiet_left_s(self, claim: JsonObject, now_s: float) -> float | None:
+        """For how long looks would find the same, of such a claim, if nothing but time passes."""
         quiet_since_s = self.quiet_since_s
         if claim is not self.claim.object:
             if basis_of(claim) != self._basis:
@@ -75,10 +80,15 @@ class Settled:
                 # Pods that change again and again only make the wait longer.
                 quiet_since_s = last_s
         if quiet_since_s is None:
-            return LOOK_AGAIN_S
+            return math.inf
         assert self.pool.consolidate_after_s is not None
         left_s = quiet_since_s + self.pool.consolidate_after_s - now_s
-        return min(LOOK_AGAIN_S, left_s) if left_s > 0 else None
+        return left_s if left_s > 0 else None
+
+    def far_wait_s(self, left_s: float, now_s: float) -> float:
+        """When to look again at a claim that would be found the same for so long, apart from the catalogue: at the
+        end of that, or when the first of the regular looks comes to the catalogue. Those before would find nothing."""
+        return min(left_s, LOOK_AGAIN_S * max(math.ceil((self.type_check_s - now_s) / LOOK_AGAIN_S), 1))
 
 
 class DisruptionConditions(ControllerComponent):
@@ -151,7 +161,10 @@ class DisruptionConditions(ControllerComponent):
         written = await patch_status(self._client, NODE_CLAIMS, stored, changed)
         if is_launched and written is not None and (written is stored or _is_as_made(written, changed)):
             # A look at what was made would make the same of it.
-            self._settled[name] = Settled(NodeClaim.of(written), pool, quiet, self._type_check_s(claim))
+            settled = self._settled[name] = Settled(NodeClaim.of(written), pool, quiet, self._type_check_s(claim))
+            if not self._provider.drifts and now_s < settled.type_check_s:
+                left_s = waits_s[-1] if quiet is not None else math.inf
+                return Result(requeue_after_s=settled.far_wait_s(left_s, now_s))
         return Result(requeue_after_s=min(waits_s)) if waits_s else None
 
     def _wait_s(self, name: str) -> float | None:
@@ -164,8 +177,8 @@ class DisruptionConditions(ControllerComponent):
         if pool_object is None or not self._is_read(settled.pool, pool_object):
             return None
         now_s = self._clock.time()
-        wait_s = settled.quiet_wait_s(stored, now_s)
-        if wait_s is None:
+        left_s = settled.quiet_left_s(stored, now_s)
+        if left_s is None:
             return None
         claim = settled.claim if settled.claim.object is stored else NodeClaim.of(stored)
         if now_s >= settled.type_check_s:
@@ -175,11 +188,8 @@ class DisruptionConditions(ControllerComponent):
             settled.type_check_s = self._type_check_s(claim)
         if self._provider.drifts:
             is_changing = self._provider.why_drifted(claim) or get_condition(stored, DRIFTED) is not None
-            return wait_s if not is_changing else None
-        if settled.quiet_since_s is None:
-            # Nothing is waited for but the next look at the catalogue: those before it would find nothing.
-            wait_s *= max(math.ceil((settled.type_check_s - now_s) / LOOK_AGAIN_S), 1)
-        return wait_s
+            return min(LOOK_AGAIN_S, left_s) if not is_changing else None
+        return settled.far_wait_s(left_s, now_s)
 
     def _forget(self, name: str) -> None:
         self._settled.pop(name, None)

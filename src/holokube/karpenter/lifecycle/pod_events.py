@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holokube.base.clock import Clock
-from holokube.client.audience import DELETION, PHASE, SPEC
+from holokube.client.audience import DELETION, ENDING, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
 from holokube.karpenter.api.node_claim import NodeClaim
@@ -43,13 +43,14 @@ class PodEvents(ControllerComponent):
             clock, self.name, self.reconcile, workers=WORKERS,
             sources=[
                 InformerSource(
-                    informers.get(PODS), node_of, concerns=self._concerns, heeds=SPEC | PHASE | DELETION
+                    informers.get(PODS), node_of, concerns=self._concerns, heeds=SPEC | ENDING | DELETION,
+                    hears_comings=False,
                 )
             ],
         )  # fmt: skip
 
     def _claim_of(self, node_name: str) -> JsonObject | None:
-        node = self._nodes.lister.get(node_name)
+        node = self._nodes.lister.by_key(node_name)
         return only(self._claims, (node.get("spec") or {}).get("providerID") or "") if node is not None else None
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
@@ -88,10 +89,12 @@ def matters(change: Change) -> bool:
 
 
 def _matters(old: JsonObject, new: JsonObject) -> bool:
-    if not (new.get("spec") or {}).get("nodeName"):
+    spec = new.get("spec")
+    if not spec or not spec.get("nodeName"):
         return False
+    before = old.get("spec")
     return (
-        not (old.get("spec") or {}).get("nodeName")
-        or (is_terminal(new) and not is_terminal(old))
+        (before is not spec and not (before or {}).get("nodeName"))
         or (is_terminating(new) and not is_terminating(old))
+        or (old.get("status") is not new.get("status") and is_terminal(new) and not is_terminal(old))
     ) and not is_daemon(new)

@@ -54,6 +54,8 @@ class Provisioner:
         self._log = get_logger("holokube.karpenter.provisioner")
         self._loop = Singleton(clock, self.name, self.reconcile)
         self._waits_for_sync = False
+        self._booked: dict[int, JsonObject] = {}
+        """The unbound pods of the last solve, by their identity, which is theirs for as long as they are kept here."""
 
     async def run(self, stop: StopSignal) -> None:
         self._waits_for_sync = False
@@ -116,15 +118,23 @@ class Provisioner:
     def _book(self, pods: Iterable[JsonObject], failed: Iterable[str]) -> None:
         """Notes that decisions were made; those about pods that are bound already are about capacity only."""
         now_s, without = self._clock.time(), set(failed)
+        before, booked = self._booked, dict[int, JsonObject]()
+        times = self._state.pod_times
         for pod in pods:
+            if id(pod) in before and not without:
+                # It was decided upon when it was just like this.
+                booked[id(pod)] = pod
+                continue
             if (pod.get("spec") or {}).get("nodeName"):
                 continue
+            booked[id(pod)] = pod
             key = pod_key(pod)
-            waited_s = self._state.pod_times.decided(key, now_s)
+            waited_s = times.decided(key, now_s)
             if waited_s is not None:
                 self._metrics.pod_decided(waited_s)
             if key in without:
-                self._state.pod_times.no_place(key)
+                times.no_place(key)
+        self._booked = booked
 
     def _tell_ignored(self, ignored: list[Ignored]) -> None:
         self._metrics.pods_ignored(len(ignored))

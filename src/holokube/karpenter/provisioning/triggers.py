@@ -61,7 +61,8 @@ class PodTrigger(ControllerComponent):
         """Of a pod's many changes, those to a pod that waits; once it does not, its next look comes by itself."""
         if new is not None and not (new.get("spec") or {}).get("nodeName") and is_provisionable(new):
             return True
-        return self._is_due()
+        # Nothing but parties waits for its time.
+        return bool(self._parties) and self._is_due()
 
     def _note(self, pod: JsonObject) -> tuple[str, ...]:
         self._changed[object_key(pod)] = None

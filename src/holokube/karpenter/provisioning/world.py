@@ -38,7 +38,7 @@ from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.karpenter.settings import Settings
 from holokube.karpenter.state.cluster import ClusterState
-from holokube.kube.types import JsonObject
+from holokube.kube.types import JsonObject, Labels
 from holokube.pricing.instance_types import InstanceType
 from holokube.runtime.informers import InformerSet
 
@@ -79,7 +79,6 @@ class World:
     ) -> None:
         self._clock = clock
         self._provider = provider
-        self._settings = settings
         self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of, heeds=OWNERS)
         self._pools = informers.get(NODE_POOLS)
         resources: list[Resource] = [*_NEEDED]
@@ -90,6 +89,11 @@ class World:
         self._standing = StandingGround()
         self._selector = Selector()
         self._limits = EvictionLimits()
+        self._options = _provisioning_options(settings)
+        self._stored: tuple[list[list[JsonObject]], Storage] = [], Storage()
+        """Lists of storage objects as they were read last, and what they amount to."""
+        self._named: tuple[list[JsonObject], dict[str, Labels]] = [], {}
+        """The same of namespaces and their labels."""
 
     @property
     def informers(self) -> list[Informer]:
@@ -116,9 +120,7 @@ class World:
             state_nodes=nodes,
             pdbs=pdbs,
             storage=storage,
-            namespaces={
-                one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in self._list(NAMESPACES)
-            },
+            namespaces=self._namespaces(),
             services=self._list(SERVICES),
             owners={
                 one["metadata"]["uid"]: one
@@ -165,14 +167,7 @@ class World:
 
     def provisioning_options(self) -> SolveOptions:
         """Those of a provisioning pass."""
-        settings = self._settings
-        return SolveOptions(
-            preference_policy="Respect" if settings.respects_preferences else "Ignore",
-            min_values_policy="BestEffort" if settings.min_values_policy == "BestEffort" else "Strict",
-            reserved_capacity=settings.feature_gates.reserved_capacity,
-            ignore_dra_requests=settings.ignore_dra_requests,
-            default_spread_constraints=settings.default_spread_constraints,
-        )
+        return self._options
 
     def _list(self, resource: Resource) -> list[JsonObject]:
         informer = self._informers.get(resource)
@@ -180,10 +175,30 @@ class World:
 
     def _storage(self) -> Storage:
         kinds = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, CSI_NODES)
-        return Storage(*({object_key(one): one for one in self._list(kind)} for kind in kinds))
+        lists = [self._list(kind) for kind in kinds]
+        # Objects that are the same are not compared any further, and there are few changes among them.
+        if lists != self._stored[0]:
+            self._stored = lists, Storage(*[{object_key(one): one for one in found} for found in lists])
+        return self._stored[1]
+
+    def _namespaces(self) -> dict[str, Labels]:
+        found = self._list(NAMESPACES)
+        if found != self._named[0]:
+            self._named = found, {one["metadata"]["name"]: one["metadata"].get("labels") or {} for one in found}
+        return self._named[1]
 
     def _daemon_pods(self) -> list[JsonObject]:
         return [
             daemon_pod(one, self._pods.lister.by_index(BY_DAEMON_SET, one["metadata"]["uid"]))
             for one in self._list(DAEMON_SETS)
         ]
+
+
+def _provisioning_options(settings: Settings) -> SolveOptions:
+    return SolveOptions(
+        preference_policy="Respect" if settings.respects_preferences else "Ignore",
+        min_values_policy="BestEffort" if settings.min_values_policy == "BestEffort" else "Strict",
+        reserved_capacity=settings.feature_gates.reserved_capacity,
+        ignore_dra_requests=settings.ignore_dra_requests,
+        default_spread_constraints=settings.default_spread_constraints,
+    )

@@ -104,9 +104,14 @@ class NodeTable:
         """Whether states, taints and their numbers are those of the moment before."""
         for row in range(len(self.nodes)):
             self._kinds[row] = self._kind_of(row)
-        settled = [settling(node, pools.get(node.pool_name)) for node in self.nodes]
-        self._settling = np.array(settled, dtype=np.float64).reshape(len(settled), 2)
-        """By row: when it changed, and for how long it settles."""
+        self._changed_s = np.zeros(len(self.nodes), dtype=np.float64)
+        """By row: when it changed."""
+        self._settling_s = np.zeros(len(self.nodes), dtype=np.float64)
+        """By row: for how long it settles after that."""
+        for row, node in enumerate(self.nodes):
+            self._settle(row, node)
+        self.up = _count_up(self.nodes)
+        """How many rows, from the first on, are of nodes that have come up."""
         self._forget_kinds()
         self._forget_pods()
         self._columns: Mapping[str, int] = {}
@@ -173,7 +178,8 @@ class NodeTable:
                 replaced.append((row, node))
         # Most changes are about pods and claims: labels and taints are not copied before one of them changes.
         self._shares_kinds = True
-        self.nodes, self.room, self._settling = [*self.nodes], self.room.copy(), self._settling.copy()
+        self.nodes, self.room = [*self.nodes], self.room.copy()
+        self._changed_s, self._settling_s = self._changed_s.copy(), self._settling_s.copy()
         self._forget_pods()
         have_same_kinds = not leaving and not added
         for row, node in replaced:
@@ -189,16 +195,24 @@ class NodeTable:
         Whether its labels and taints are the same.
         """
         before = self.nodes[row]
-        has_same_kind = node.label_requirements is before.label_requirements and node.taints == before.taints
-        if not has_same_kind or node.allocatable is not before.allocatable:
+        if node.label_requirements is not before.label_requirements or node.taints != before.taints:
             self._put(row, node)
-            return has_same_kind
+            return False
         self.nodes[row] = node
         if node.node_claim is not before.node_claim:
-            self._settling[row] = settling(node, self._pools.get(node.pool_name))
-        if node.pods is not before.pods:
-            self.room[:, row] = self._room_of(row)
+            self._settle(row, node)
+        if node.pods is not before.pods or node.allocatable is not before.allocatable:
+            self._measure(row)
         return True
+
+    def _settle(self, row: int, node: StateNode) -> None:
+        self._changed_s[row], self._settling_s[row] = settling(node, self._pools.get(node.pool_name))
+
+    def _measure(self, row: int) -> None:
+        # Numbers are put into an array one by one in less time than a list of a few is made an array of.
+        room = self.room
+        for column, milli in enumerate(self._room_of(row)):
+            room[column, row] = milli
 
     def _own_kinds(self) -> None:
         if self._shares_kinds:
@@ -211,8 +225,8 @@ class NodeTable:
         self.states[row] = self._space.state(node.label_requirements)
         self.taints[row] = node.taints
         self._kinds[row] = self._kind_of(row)
-        self._settling[row] = settling(node, self._pools.get(node.pool_name))
-        self.room[:, row] = self._room_of(row)
+        self._settle(row, node)
+        self._measure(row)
 
     def _kind_of(self, row: int) -> tuple[int, int]:
         states, taints = self._known
@@ -227,12 +241,13 @@ class NodeTable:
         if leaving:
             rows = sorted(leaving)
             self.room, self._kinds = np.delete(self.room, rows, axis=1), np.delete(self._kinds, rows, axis=0)
-            self._settling = np.delete(self._settling, rows, axis=0)
+            self._changed_s, self._settling_s = np.delete(self._changed_s, rows), np.delete(self._settling_s, rows)
         ordered = in_solver_order(added)
         places = [bisect_left(self.nodes, _solver_order(node), key=_solver_order) for node in ordered]
         if places:
             self.room, self._kinds = np.insert(self.room, places, 0, axis=1), np.insert(self._kinds, places, 0, axis=0)
-            self._settling = np.insert(self._settling, places, 0.0, axis=0)
+            self._changed_s = np.insert(self._changed_s, places, 0.0)
+            self._settling_s = np.insert(self._settling_s, places, 0.0)
         for before, (place, node) in enumerate(zip(places, ordered, strict=True)):
             row = place + before
             self.nodes.insert(row, node)
@@ -241,6 +256,7 @@ class NodeTable:
             self.taints.insert(row, node.taints)
             self._put(row, node)
         self.rows = _numbered(self._names)
+        self.up = _count_up(self.nodes)
 
     @property
     def hosts(self) -> dict[str, int]:
@@ -260,7 +276,9 @@ class NodeTable:
         return self._hosts
 
     def _is_over_limit(self, row: int) -> bool:
-        if not self.nodes[row].has_volumes:
+        node = self.nodes[row]
+        # Pods of a plain node have no claims to volumes, and nothing else is attached.
+        if node.is_plain or not node.has_volumes:
             return False
         held, limits = self.volumes(row)
         return any(len(keys) > limits.get(driver, len(keys)) for driver, keys in held.items())
@@ -319,8 +337,17 @@ class NodeTable:
     def settled(self, now_s: float) -> BoolArray:
         """Rows that pods may be moved to by consolidation."""
         if self._settled is None or self._settled[0] != now_s:
-            self._settled = now_s, now_s - self._settling[:, 0] >= self._settling[:, 1]
+            self._settled = now_s, now_s - self._changed_s >= self._settling_s
         return self._settled[1]
+
+
+def _count_up(nodes: Sequence[StateNode]) -> int:
+    """How many of the nodes, which are in the solver's order, have come up."""
+    return bisect_left(nodes, True, key=_is_coming)
+
+
+def _is_coming(node: StateNode) -> bool:
+    return not node.is_initialized
 
 
 def _numbered(names: Sequence[str]) -> dict[str, int]:

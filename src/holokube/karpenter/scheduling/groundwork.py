@@ -112,15 +112,24 @@ class Groundwork:
         return found
 
     def at(
-        self, problem: Problem, pods: list[JsonObject], nodes: NodeTable, census: Census, templates: list[Template]
+        self,
+        problem: Problem,
+        pools: Sequence[NodePool],
+        pods: list[JsonObject],
+        nodes: NodeTable,
+        census: Census,
+        templates: list[Template],
     ) -> Groundwork:
-        """The same groundwork under a later problem, with its nodes and pods; all else is as it was."""
+        """The same groundwork under a later problem, with its nodes and pods; all else is as it was.
+
+        ``pools`` are those of the problem in their order.
+        """
         later = shallow(self)
         later.problem, later.pods, later.nodes, later.templates = problem, pods, nodes, templates
         later.census = census
         later.forms.forget_pods(len(pods))
         later.volumes = VolumeReader(problem.storage)
-        later.limits = later._limits(problem.ordered_pools)  # noqa: SLF001 - it is a copy of this very object
+        later.limits = later._limits(pools)  # noqa: SLF001 - it is a copy of this very object
         return later
 
     def form_of(self, pod: JsonObject) -> PodForm | str:

@@ -21,7 +21,7 @@ from holokube.karpenter.scheduling.pod_facts import Age, PodFacts, age_of
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template
-from holokube.karpenter.scheduling.type_table import BoolArray, IntArray, RowArray
+from holokube.karpenter.scheduling.type_table import IntArray, RowArray
 from holokube.kube.types import JsonObject
 
 Need = tuple[tuple[Kind, int], ...]
@@ -79,12 +79,10 @@ class Headroom:
         self._table = ground.nodes
         self._deleting = deleting
         self._settled = ground.nodes.settled(now_s)
-        up = bisect_left(ground.nodes.nodes, True, key=lambda node: not node.is_initialized)
-        self._is_up: BoolArray = np.zeros(len(ground.nodes), dtype=np.bool_)
-        self._is_up[:up] = True
-        self._counts: IntArray = np.zeros(len(ground.nodes), dtype=np.int64)
+        self._up = ground.nodes.up
+        self._counts: IntArray = self._settled.astype(np.int64)
         """By row: one if pods that are moved may count on it, else nothing."""
-        self._counts[:up] = self._settled[:up]
+        self._counts[self._up :] = 0
         self._caps: dict[PodForm, IntArray] = {}
         self._open: dict[Kind, _OpenRows] = {}
         self._moved_sums: dict[PodForm, int] = {}
@@ -100,14 +98,15 @@ class Headroom:
         is_exact = not self._ground.limits and all(
             not template.has_min_values and not template.table.has_reserved for template in self._ground.templates
         )
+        form_of, waiting, waiting_of = self._ground.forms.form_of, self._waiting, self._waiting_of
         for pod in pods:
-            form = self._ground.forms.form_of(pod)
+            form = form_of(pod)
             if not form.is_simple:
                 is_exact = False
                 continue
-            self._waiting.setdefault(form.cpu_and_memory, []).append((age_of(pod), self._kind(form, pod)))
-            self._waiting_of[form] = self._waiting_of.get(form, 0) + 1
-        for ages in self._waiting.values():
+            waiting.setdefault(form.cpu_and_memory, []).append((age_of(pod), self._kind(form, pod)))
+            waiting_of[form] = waiting_of.get(form, 0) + 1
+        for ages in waiting.values():
             ages.sort(key=_by_age)
         return is_exact
 
@@ -216,9 +215,10 @@ class Headroom:
         for alike in of_kind.values():
             alike.sort(key=_AGE)
         found: list[tuple[int, JsonObject]] = []
+        up = self._up
         for kind, first, rows, taken in foresight.moved:
             for row, count in zip(rows.tolist(), taken.tolist(), strict=True):
-                if not self._is_up[row]:
+                if row >= up:
                     found += [(row, facts.pod) for facts in of_kind[kind][first : first + count]]
                 first += count
         found.sort(key=lambda one: one[0])
@@ -251,6 +251,11 @@ class Headroom:
                 found.append((age_of(pod), self._kind(form, pod), True))
         return found
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether pods look for a place anyway."""
+        return bool(self._waiting)
+
     def goes_by_number(self, need: Need) -> bool:
         """Whether it does not matter which pods of these kinds they are, besides how many."""
         ranks = [kind.form.cpu_and_memory for kind, _ in need]
@@ -273,9 +278,9 @@ class Headroom:
         """What is left on nodes before anything is placed."""
         return self._table.room
 
-    def are_up(self, rows: RowArray) -> bool:
-        """Whether all of these nodes have come up."""
-        return bool(self._is_up[rows].all())
+    def is_up(self, row: int) -> bool:
+        """Whether the node of a row has come up, and so have those of all rows before it."""
+        return row < self._up
 
     def opening(self, form: PodForm) -> Template | None:
         """The first pool that a new node for a form can be of."""
@@ -330,6 +335,8 @@ class _Counting:
         self._gone = list(gone)
         self._room: IntArray | None = None
         self._touched: list[RowArray] = []
+        self._pending: list[tuple[PodForm, RowArray, IntArray]] = []
+        """What was placed and has not been taken off the room: after the last run nobody asks for that."""
         self._open: list[_Open] = []
         self._is_undecided = False
         self._is_stranded = False
@@ -346,7 +353,6 @@ class _Counting:
         return left == 0 or self._on_new(kind.form, left)
 
     def _on_nodes(self, kind: Kind, count: int, is_watched: bool) -> int:
-        form = kind.form
         rows, open_for, sums = self._open_rows(kind)
         if not len(rows):
             return count
@@ -359,23 +365,32 @@ class _Counting:
             taken[-1] -= over
         if is_watched:
             self._moved.append(_Stretch(kind, self._seen.get(kind, 0), rows, taken))
-            self._is_stranded = self._is_stranded or not self._head.are_up(rows)
-        if self._room is None:
-            self._room = self._head.room.copy()
-        self._room[:, rows] -= form.vector[:, None] * taken
-        self._touched.append(rows)
+            self._is_stranded = self._is_stranded or not self._head.is_up(int(rows[-1]))
+        self._pending.append((kind.form, rows, taken))
         return count - placed
+
+    def _room_now(self) -> IntArray:
+        """What is left on nodes."""
+        room = self._room
+        if room is None:
+            room = self._room = self._head.room.copy()
+        for form, rows, taken in self._pending:
+            room[:, rows] -= form.vector[:, None] * taken
+            self._touched.append(rows)
+        self._pending.clear()
+        return room
 
     def _open_rows(self, kind: Kind) -> tuple[RowArray, IntArray, IntArray]:
         """Nodes with room for pods of a kind now, for how many, and for how many together from the first on."""
         known = self._head.open_rows(kind)
-        if not self._touched and not known.capacity[self._gone].any():
+        is_first = not self._touched and not self._pending
+        if is_first and not known.capacity[self._gone].any():
             return known.rows, known.taken, known.sums
         capacity = known.capacity.copy()
-        if self._touched:
-            assert self._room is not None
+        if not is_first:
+            room = self._room_now()
             rows = np.concatenate(self._touched)
-            capacity[rows] = np.where(capacity[rows] > 0, _fitting(self._room[:, rows], kind.form), 0)
+            capacity[rows] = np.where(capacity[rows] > 0, _fitting(room[:, rows], kind.form), 0)
         capacity[self._gone] = 0
         rows = np.flatnonzero(capacity)
         taken = capacity[rows]

@@ -41,9 +41,9 @@ class PodForm:
     """One form. Get it from :class:`FormBook`; forms are compared by identity."""
 
     __slots__ = (
-        "_amounts", "_book", "_relaxed", "_size", "anti_specs", "demands", "has_resource_claims", "hostname",
-        "kinds", "labels", "number", "ports", "requests", "requirements", "specs", "strict", "vector",
-        "volume_alternatives", "volumes",
+        "_amounts", "_book", "_cpu_and_memory", "_is_simple", "_relaxed", "_size", "anti_specs", "demands",
+        "has_resource_claims", "hostname", "kinds", "labels", "number", "ports", "requests", "requirements", "specs",
+        "strict", "vector", "volume_alternatives", "volumes",
     )  # fmt: skip
 
     def __init__(self, book: FormBook, number: int, demands: Demands, like: PodForm | None = None) -> None:
@@ -51,6 +51,8 @@ class PodForm:
         self._relaxed: PodForm | bool | None = False
         self._size: PodForm | bool | None = False
         self._amounts: list[tuple[int, int]] | None = None
+        self._cpu_and_memory: tuple[int, int] | None = None
+        self._is_simple: bool | None = None
         self.number = number
         self.kinds = Kind(self, False), Kind(self, True)
         """Its pods that are not moved, and those that are."""
@@ -82,17 +84,20 @@ class PodForm:
     @property
     def is_simple(self) -> bool:
         """Whether its size and its tolerations alone decide where it fits."""
-        return not (
-            self.requirements
-            or self.hostname is not None
-            or self.specs
-            or self.anti_specs
-            or self.ports
-            or self.volumes
-            or self.volume_alternatives
-            or self.has_resource_claims
-            or self.relaxed is not None
-        )
+        found = self._is_simple
+        if found is None:
+            found = self._is_simple = not (
+                self.requirements
+                or self.hostname is not None
+                or self.specs
+                or self.anti_specs
+                or self.ports
+                or self.volumes
+                or self.volume_alternatives
+                or self.has_resource_claims
+                or self.relaxed is not None
+            )
+        return found
 
     @property
     def asks_of_labels(self) -> bool:
@@ -120,7 +125,10 @@ class PodForm:
     @property
     def cpu_and_memory(self) -> tuple[int, int]:
         """What the queue is ordered by."""
-        return self.requests.get("cpu", 0), self.requests.get("memory", 0)
+        found = self._cpu_and_memory
+        if found is None:
+            found = self._cpu_and_memory = self.requests.get("cpu", 0), self.requests.get("memory", 0)
+        return found
 
 
 class Kind(NamedTuple):

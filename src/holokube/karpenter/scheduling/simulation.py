@@ -29,21 +29,27 @@ class Simulation:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = replace(problem, options=replace(problem.options, reserved_mode="fallback", timeout_s=None))
-        standing = problem.standing.ground(self.problem) if problem.standing is not None else None
+        self._given = problem
+        standing = problem.standing.ground(problem) if problem.standing is not None else None
         self._is_standing = standing is not None
         self.ground = standing or Groundwork(
-            self.problem, [pod for node in problem.active_nodes for pod in node.pods]
+            problem, [pod for node in problem.active_nodes for pod in node.pods]
         )
         going = {node.node_name for node in problem.leaving_nodes}
         self._deleting = going - {""}
+
+    @lazy
+    def problem(self) -> Problem:
+        """What is simulated; made when the first simulation is asked for, since most passes go by counting alone."""
+        given = self._given
+        return replace(given, options=replace(given.options, reserved_mode="fallback", timeout_s=None))
 
     @lazy
     def headroom(self) -> Headroom | None:
         """What can be told by counting; None where each question takes a simulation."""
         if not self._is_standing:
             return None
-        return Headroom(self.ground, self.problem.now_s, frozenset(self._deleting))
+        return Headroom(self.ground, self._given.now_s, frozenset(self._deleting))
 
     def simulate(
         self, gone: Collection[str], pods: Sequence[JsonObject] = (), *, is_consolidation: bool = True
@@ -63,7 +69,7 @@ class Simulation:
         known = {uid_of(pod) for pod in ground.pods}
         moving = [ground.defaults.applied(pod) for pod in pods if uid_of(pod) not in known]
         waiting, refused = queued(ground, [*ground.pods, *moving], self._is_moving if is_consolidation else None)
-        run = SolveRun(ground, waiting, rows, [uid_of(pod) for pod in moving])
+        run = SolveRun(ground, waiting, rows, [uid_of(pod) for pod in moving], self.problem.options)
         run.run()
         results = results_of(ground, run, refused)
         self._refuse_unready(results)

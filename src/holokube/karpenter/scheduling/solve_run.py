@@ -15,7 +15,7 @@ from holokube.karpenter.scheduling.existing_nodes import NodesInRun
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.open_claims import Addition, ClaimBoard, ClaimChecks, OpenClaim
 from holokube.karpenter.scheduling.pod_forms import PodForm, QueuedPod
-from holokube.karpenter.scheduling.problem import Problem
+from holokube.karpenter.scheduling.problem import Problem, SolveOptions
 from holokube.karpenter.scheduling.requirement_states import RequirementState
 from holokube.karpenter.scheduling.reservations import Reservations, ReservedError
 from holokube.karpenter.scheduling.templates import Template
@@ -42,12 +42,21 @@ class SolveRun:
     """The state of one attempt. Nothing of it reaches the groundwork, so that attempts do not see each other."""
 
     def __init__(
-        self, ground: Groundwork, pods: Sequence[QueuedPod], leaving: Collection[int] = (), moving: Sequence[str] = ()
+        self,
+        ground: Groundwork,
+        pods: Sequence[QueuedPod],
+        leaving: Collection[int] = (),
+        moving: Sequence[str] = (),
+        options: SolveOptions | None = None,
     ) -> None:
-        """``leaving`` are rows of nodes that will be gone, ``moving`` uids of bound pods among ``pods``."""
+        """``leaving`` are rows of nodes that will be gone, ``moving`` uids of bound pods among ``pods``.
+
+        ``options`` count instead of those of the groundwork's problem, from which only what is about time and reserved
+        capacity may differ.
+        """
         self._ground = ground
         problem = ground.problem
-        options = problem.options
+        options = options or problem.options
         nodes = ground.nodes
         census = ground.census
         self._pods = sorted(pods, key=_RANK)

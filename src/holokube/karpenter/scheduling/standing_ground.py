@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import is_
 from typing import Final, NamedTuple
 
 from holokube.karpenter.api.node_pool import NodePool
@@ -56,12 +57,31 @@ class _Terms(NamedTuple):
         """Whether nothing differs; types are compared as objects, of which there are many and large ones."""
         return (
             self.names == other.names
-            and len(self.types) == len(other.types)
-            and all(map(_is, self.types, other.types))
+            and _are(self.types, other.types)
             and self.options == other.options
             and self.pools == other.pools
             and self.daemons == other.daemons
             and self.well_known == other.well_known
+        )
+
+
+class _Given(NamedTuple):
+    """The objects that terms are read from."""
+
+    options: SolveOptions
+    well_known: frozenset[str]
+    pools: Sequence[NodePool]
+    types: Sequence[Sequence[InstanceType]]
+    daemons: Sequence[JsonObject]
+
+    def is_same(self, other: _Given) -> bool:
+        """Whether nothing is another object, so that terms need not be read again."""
+        return (
+            self.options is other.options
+            and self.well_known is other.well_known
+            and _are(self.pools, other.pools)
+            and _are(self.types, other.types)
+            and _are(self.daemons, other.daemons)
         )
 
 
@@ -70,6 +90,11 @@ class StandingGround:
 
     def __init__(self) -> None:
         self._terms: _Terms | None = None
+        self._read: tuple[_Given, _Terms] | None = None
+        """What terms were read from the last time, and the terms."""
+        self._pools: list[NodePool] = []
+        self._templates: list[Template] = []
+        """The templates with the pools that were given the last time."""
         self._base: Groundwork | None = None
         self._table: NodeTable | None = None
         self._census: Census | None = None
@@ -97,7 +122,8 @@ class StandingGround:
             # Nodes were looked at without a table being made of them, so the next one is made from all.
             self._table = None
             return None
-        terms = _terms_of(problem)
+        pools = problem.ordered_pools
+        terms = self._terms_of(problem, pools)
         nodes = changed if self._table is not None else problem.state_nodes
         names = words.resources.union(*(node.pod_requests for node in nodes))
         spreading = [node for node in nodes if node.is_spread]
@@ -105,20 +131,33 @@ class StandingGround:
         if (
             self._base is None
             or self._terms is None
-            or not self._terms.is_same(terms)
+            or (terms is not self._terms and not self._terms.is_same(terms))
             or not names <= self._resources
             or not watched <= self._watched
             or ((words.is_spread or spreading) and not self._is_spread)
             or len(self._base.forms.forms) > _FORMS_KEPT
         ):
             self._is_spread = self._is_spread or words.is_spread or bool(spreading)
-            self._start(problem, terms, names, watched)
-        self._advance(problem, changed, gone)
+            self._start(problem, names, watched)
+        self._terms = terms
+        self._advance(problem, pools, changed, gone)
         base, table = self._base, self._table
         assert base is not None
         assert table is not None
         census = base.census if self._census is None else self._census.without(map(uid_of, problem.pods))
-        return base.at(problem, [*problem.pods], table, census, _of_pools(base.templates, problem.pools))
+        return base.at(problem, pools, [*problem.pods], table, census, self._templates_of(base, pools))
+
+    def _terms_of(self, problem: Problem, pools: Sequence[NodePool]) -> _Terms:
+        types = [problem.types_of_pool[pool.name] for pool in pools]
+        given = _Given(problem.options, problem.well_known, pools, types, problem.daemon_pods)
+        if self._read is None or not self._read[0].is_same(given):
+            self._read = given, _terms_of(given)
+        return self._read[1]
+
+    def _templates_of(self, base: Groundwork, pools: list[NodePool]) -> list[Template]:
+        if not self._templates or not _are(pools, self._pools):
+            self._pools, self._templates = pools, _of_pools(base.templates, pools)
+        return self._templates
 
     def _differences(self, nodes: Sequence[StateNode]) -> tuple[list[StateNode], list[StateNode]]:
         """Nodes that are not as they were, and those that were and are not any more."""
@@ -161,25 +200,26 @@ class StandingGround:
             any(words.is_spread for words in spoken.values()),
         )
 
-    def _start(self, problem: Problem, terms: _Terms, names: frozenset[str], watched: frozenset[str]) -> None:
+    def _start(self, problem: Problem, names: frozenset[str], watched: frozenset[str]) -> None:
         """Pools, types and DaemonSets are made ready; nodes come later."""
         self._resources |= names
         self._watched |= watched
-        self._terms = terms
         self._base = Groundwork(
             replace(problem, pods=(), state_nodes=()), resources=self._resources, watched=self._watched
         )
-        self._table = None
+        self._table, self._templates = None, []
 
-    def _advance(self, problem: Problem, changed: Sequence[StateNode], gone: Sequence[StateNode]) -> None:
+    def _advance(
+        self, problem: Problem, ordered: Sequence[NodePool], changed: Sequence[StateNode], gone: Sequence[StateNode]
+    ) -> None:
         base = self._base
         assert base is not None
-        pools = {pool.name: pool for pool in problem.ordered_pools}
+        if self._table is not None and not changed and not gone:
+            return
+        pools = {pool.name: pool for pool in ordered}
         if self._table is None:
             self._table = base.table(problem.active_nodes, pools)
             self._census = base.census.carried_on(problem.state_nodes, ()) if self._is_spread else None
-            return
-        if not changed and not gone:
             return
         staying = [node for node in changed if not node.is_marked_for_deletion]
         kept = {node.name for node in staying}
@@ -201,16 +241,14 @@ def _words(resources: frozenset[str], watched: frozenset[str], is_spread: bool) 
     return _Words(resources, watched, is_spread)
 
 
-def _terms_of(problem: Problem) -> _Terms:
-    pools = problem.ordered_pools
-    options = replace(problem.options, reserved_mode="strict", timeout_s=None, reservation_credit={})
+def _terms_of(given: _Given) -> _Terms:
     return _Terms(
-        options,
-        tuple(pool.object.get("spec") or {} for pool in pools),
-        tuple(pool.name for pool in pools),
-        tuple(problem.types_of_pool[pool.name] for pool in pools),
-        tuple(map(_essence, problem.daemon_pods)),
-        problem.well_known,
+        replace(given.options, reserved_mode="strict", timeout_s=None, reservation_credit={}),
+        tuple(pool.object.get("spec") or {} for pool in given.pools),
+        tuple(pool.name for pool in given.pools),
+        tuple(given.types),
+        tuple(map(_essence, given.daemons)),
+        given.well_known,
     )
 
 
@@ -246,5 +284,6 @@ def _of_pools(templates: list[Template], pools: Iterable[NodePool]) -> list[Temp
     return found
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _are(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether they are the very same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))

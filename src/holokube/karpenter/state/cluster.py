@@ -103,6 +103,7 @@ class ClusterState:
         self._timed_pods: set[str] = set()
         self._usage = PoolUsage()
         self._uncounted: dict[str, None] = {}
+        self._counters: list[Callable[[], None]] = []
         self.pod_times = PodTimes()
         self.unsynced_since_s: float | None = None
         nodes, claims, pods, pools = map(informers.get, (NODES, NODE_CLAIMS, PODS, NODE_POOLS))
@@ -205,6 +206,18 @@ class ClusterState:
         self._recount()
         return self._usage.version
 
+    def before_recounts(self, callback: Callable[[], None]) -> None:
+        """Has it called whenever what pools use may have changed, or cannot be told because a claim is new."""
+        self._counters.append(callback)
+
+    def _tell_counters(self) -> None:
+        for callback in self._counters:
+            callback()
+
+    def _count_anew(self, provider_id: str) -> None:
+        self._uncounted[provider_id] = None
+        self._tell_counters()
+
     def _recount(self) -> None:
         for provider_id in self._uncounted:
             entry = self._entries.get(provider_id)
@@ -284,6 +297,7 @@ class ClusterState:
         self._id_of_claim[name] = provider_id
         if not provider_id:
             self._unlaunched.add(name)
+            self._tell_counters()
             return
         self._unlaunched.discard(name)
         entry = self._entry(provider_id)
@@ -292,7 +306,7 @@ class ClusterState:
                 return
             if _stands_alike(entry.claim, claim):
                 if not _counts_alike(entry.claim, claim):
-                    self._uncounted[provider_id] = None
+                    self._count_anew(provider_id)
                 entry.claim = claim
                 self._version += 1
                 self._forget(entry)
@@ -395,6 +409,13 @@ class ClusterState:
         pod = new if new is not None else old
         assert pod is not None
         key = object_key(pod)
+        if new is not None and old is not None and new.get("spec") is old.get("spec") and _protects_alike(old, new):
+            node_name = self._binding.get(key)
+            if node_name and new["spec"].get("nodeName") == node_name:
+                # Most changes are of the status of a pod that stays where it is known to be.
+                self._pods.setdefault(node_name, {})[key] = new
+                self._pods_changed(node_name)
+                return
         self._unbound.pop(key, None)
         self._note_protection(key, new)
         if new is None:
@@ -443,11 +464,12 @@ class ClusterState:
         entry = self._entries.get(self._id_of_node.get(node_name, ""))
         if entry is not None:
             entry.has_same_pods = False
-            self._forget(entry)
+            if entry.seen is not None or self._nodes is not None:
+                self._forget(entry)
 
     def _changed(self, entry: _Entry) -> None:
         self._forget(entry)
-        self._uncounted[entry.provider_id] = None
+        self._count_anew(entry.provider_id)
         self._version += 1
 
     def _forget(self, entry: _Entry) -> None:
@@ -488,6 +510,11 @@ class ClusterState:
             found[key] = facts if facts is not None and facts.pod is pod else PodFacts(pod)
         self._facts[node_name] = found
         return tuple(found.values())
+
+
+def _protects_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether two states of a pod forbid the same; what a change leaves alone is the very same object as a rule."""
+    return old["metadata"].get("annotations") is new["metadata"].get("annotations")
 
 
 def _standing(entry: _Entry) -> tuple[bool, bool] | None:

@@ -23,7 +23,7 @@ class PodWatch:
         self._clock = clock
         self._metrics = metrics
         self._times = times
-        pods.listen(self._on_pod, heeds=SPEC | PHASE)
+        pods.listen(self._on_pod, heeds=SPEC | PHASE, hears_comings=False)
 
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None:

@@ -41,8 +41,10 @@ class Drain:
 def drain(pods: Iterable[JsonObject], deadline_s: float | None, now_s: float) -> Drain:
     """The next step for a node's pods."""
     waiting = [pod for pod in pods if is_waited_for(pod, now_s)]
-    forced = [pod for pod in waiting if must_be_deleted(pod, deadline_s, now_s)]
-    graceful = [pod for pod in waiting if not must_be_deleted(pod, deadline_s, now_s)]
+    forced, graceful = list[JsonObject](), waiting
+    if deadline_s is not None:
+        forced = [pod for pod in waiting if must_be_deleted(pod, deadline_s, now_s)]
+        graceful = [pod for pod in waiting if not must_be_deleted(pod, deadline_s, now_s)]
     for group in _groups(graceful):
         if group:
             return Drain(len(waiting), (*forced, *group))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 
 from holokube.apiserver.bootstrap import bootstrap
@@ -45,7 +46,8 @@ class Assembly:
         self.clock = clock
         self.scenario = scenario
         self.cloud = CloudState()
-        self.calls: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
+        self._settle_calls: list[Callable[[], None]] = []
         self.trouble = ApiTrouble(rng.fork("api-errors"))
         self.store = Store()
         # Who set which field is nowhere told of a run, and nothing in one applies: it is a good part of every write.
@@ -69,6 +71,13 @@ class Assembly:
         self._journal = journal
         self.living: LivingCluster | None = None
 
+    @property
+    def calls(self) -> Counter[str]:
+        """The calls of all components up to now, by verb."""
+        for settle in self._settle_calls:
+            settle()
+        return self._calls
+
     async def start(self) -> LivingCluster:
         """Have everything run, and the nodes that there are from the start be usable."""
         await bootstrap(self.registry)
@@ -82,7 +91,7 @@ class Assembly:
         return self.living
 
     def _wrap(self, _name: str, transport: Transport) -> Transport:
-        return LabTransport(transport, self.calls, self.trouble, self._memory)
+        return LabTransport(transport, self._calls, self.trouble, self._memory, self._settle_calls)
 
     def _definitions(self) -> tuple[str, ...]:
         found = self.registry.objects("apiextensions.k8s.io", "customresourcedefinitions")

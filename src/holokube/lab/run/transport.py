@@ -95,12 +95,19 @@ class LabTransport:
     """Around the transport of one component."""
 
     def __init__(
-        self, inner: Transport, calls: Counter[str], trouble: ApiTrouble, memory: DiscoveryMemory | None = None
+        self,
+        inner: Transport,
+        calls: Counter[str],
+        trouble: ApiTrouble,
+        memory: DiscoveryMemory | None = None,
+        settle: list[Callable[[], None]] | None = None,
     ) -> None:
+        """``settle`` takes up what has to be called before the calls are read; without it all are counted at once."""
         self._inner = inner
         self._calls = calls
         self._trouble = trouble
         self._memory = memory
+        self._settle = settle
 
     def call(self, call: Call) -> Coroutine[Any, Any, dict[str, Any]]:
         self._calls[call.verb] += 1
@@ -123,6 +130,21 @@ class LabTransport:
         self._calls[verb] += 1
         return True
 
+    def postpones(self, settle: Callable[[], None]) -> bool:
+        """Whether writes may be taken for discarded now and counted later, by ``settle`` before anybody asks."""
+        if self._settle is None:
+            return False
+        self._settle.append(settle)
+        return True
+
+    def discards(self, resource: Resource) -> bool:
+        """Whether a write is to an object that nobody will read; it is counted later."""
+        return not self._trouble.troubles and resource.plural == _EVENTS
+
+    def count_discarded(self, verb: str, writes: int) -> None:
+        """So many writes were not sent."""
+        self._calls[verb] += writes
+
     def watch(self, call: Call) -> AsyncIterator[WatchEvent]:
         self._calls["watch"] += 1
         return self._watch(call) if self._trouble.troubles else self._inner.watch(call)
@@ -131,6 +153,14 @@ class LabTransport:
         self._trouble.meet(call)
         async for event in self._inner.watch(call):
             yield event
+
+    def may_go_on(self) -> bool:
+        """Whether a watch lasts on whose time is over, which counts as another one; not while something is refused."""
+        may_go_on: Callable[[], bool] | None = getattr(self._inner, "may_go_on", None)
+        if self._trouble.troubles or may_go_on is None or not may_go_on():
+            return False
+        self._calls["watch"] += 1
+        return True
 
     async def request(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None,
