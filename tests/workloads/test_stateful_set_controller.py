@@ -261,3 +261,16 @@ def test_a_change_of_the_retention_policy_is_told_and_the_first_setting_is_not()
         world.pass_time()
         assert "ownerReferences" not in world.get(PERSISTENT_VOLUME_CLAIMS, "data-db-0")["metadata"]
         assert world.events("SuccessfulUpdate") == ["Update Pod db-0 in StatefulSet db successful"]
+
+
+def test_a_set_that_is_being_deleted_makes_no_revision_again() -> None:
+    with World(BUILDS) as world:
+        world.create(STATEFUL_SETS, make(1))
+        world.pass_time()
+        world.delete(STATEFUL_SETS, "db", propagation="Foreground")
+        for revision in world.list(CONTROLLER_REVISIONS):
+            world.delete(CONTROLLER_REVISIONS, revision["metadata"]["name"])
+        world.pass_time()
+        assert world.get(STATEFUL_SETS, "db")["metadata"]["deletionTimestamp"]
+        assert world.list(CONTROLLER_REVISIONS) == []
+        assert world.events("FailedUpdate") == []

@@ -248,8 +248,11 @@ class StatefulSetReconciler:
             template = stateful_set["spec"]["template"]
             digest = template_hash(template, int(status.get("collisionCount") or 0))
             labels = {**((template.get("metadata") or {}).get("labels") or {}), _HASH_LABEL: digest}
-            revision = history.new_revision(stateful_set, number, digest, labels)
-            update = await history.create_revision(self._client, STATEFUL_SETS, stateful_set, revision)
+            update = history.new_revision(stateful_set, number, digest, labels)
+            # The collector takes the revisions of a set that is being deleted, which needs none. To make them again
+            # would be a race that goes on for as long as we are the quicker one, and on virtual time for ever.
+            if not stateful_set["metadata"].get("deletionTimestamp"):
+                update = await history.create_revision(self._client, STATEFUL_SETS, stateful_set, update)
         named = [r for r in revisions if r["metadata"]["name"] == status.get("currentRevision")]
         return (named[0] if named else update), update
 
