@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,13 +107,14 @@ def in_order(standings: Sequence[Standing], nodes: Iterable[str], now: datetime)
     """The same for pods that have been looked at; ``nodes`` are where company is, once for each."""
     company = Counter(nodes)
     ages = _Ages(now)
-    ranks = [
-        (standing.first, -company[standing.node], ages[standing.ready_since], standing) for standing in standings
-    ]
+    alike: dict[tuple[tuple[bool, int, bool, int], int, int], list[Standing]] = {}
     for standing in standings:
         standing.age = ages[standing.created]
-    ranks.sort()
-    return [rank[3] for rank in ranks]
+        rank = standing.first, -company[standing.node], ages[standing.ready_since]
+        # What comes first of three can hang on which two are compared, and how lists are sorted changes from one
+        # Python to the next: one by one, by bisection, it is the same everywhere.
+        insort(alike.setdefault(rank, []), standing)
+    return [standing for rank in sorted(alike) for standing in alike[rank]]
 
 
 class _Ages(dict[datetime | None, int]):

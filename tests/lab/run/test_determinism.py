@@ -27,8 +27,8 @@ from tests.lab.run.small_scenarios import KARPENTER, autoscaled, job, scenario, 
 
 work = (
     Workload("web", (web(),), curve=Diurnal(low=3, high=20, noise=0.2, every_s=60.0, period_s=1800.0)),
-    Workload("small", (web("small", cpu="300m", memory="200Mi"),), curve=Diurnal(low=5, high=30, every_s=90.0,
-             noise=0.1, period_s=1200.0)),
+    Workload("small", (web("small", cpu="300m", memory="200Mi"),), curve=Diurnal(low=5, high=60, every_s=90.0,
+             noise=0.8, period_s=1200.0)),
     Workload("batch", (job(),), arrivals=Poisson(120.0), behaviour=PodBehaviour(run_time=Spread(min_s=10.0,
              max_s=200.0))),
 )
