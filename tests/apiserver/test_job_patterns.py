@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver.admission.base import Attributes, Plugin
-from holokube.apiserver.at_once import AtOnce
 from holokube.apiserver.bootstrap import bootstrap
 from holokube.apiserver.job_patterns import JobPatterns
 from holokube.apiserver.registry import Registry
@@ -20,11 +19,10 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import JOBS, NAMESPACES, RESOURCE_QUOTAS
-from holokube.kube.errors import ApiError
 from holokube.kube.types import JsonObject
 from holokube.store.store import Store
+from tests.apiserver.pattern_runs import Step, long_way, names_made_by, outcomes
 
-Step = tuple[str, Any]
 RESTRICTED = {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}}
 QUOTA = {"metadata": {"name": "q"}, "spec": {"hard": {"count/jobs.batch": "3"}}}
 
@@ -39,61 +37,13 @@ def job(number: int, **spec: Any) -> JsonObject:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"job-{number}"}, "spec": made}
 
 
-def outcomes(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
-    async def main(clock: VirtualClock) -> list[bytes]:
-        registry = Registry(clock, Rng("tests"), Store(), tracks_managed_fields=tracks)
-        await bootstrap(registry)
-        for plugin in plugins:
-            registry.admission.add(plugin)
-        client, found = Client(InProcessTransport(registry)), []
-        for what, body in steps:
-            try:
-                if what == "job":
-                    sent = orjson.dumps(body)
-                    made = await client.create(JOBS, body, "default")
-                    # What is handed in is not kept.
-                    own = body["spec"]["template"].get("metadata")
-                    if own and own.get("annotations"):
-                        own["annotations"]["changed"] = "afterwards"
-                    body.clear()
-                    body.update(orjson.loads(sent))
-                elif what == "namespace":
-                    made = await client.patch(NAMESPACES, "default", body)
-                else:
-                    made = await client.create(RESOURCE_QUOTAS, body, "default")
-            except ApiError as problem:
-                made = problem.to_status()
-            found.append(orjson.dumps(made))
-        for _, stored in registry.store.list("jobs.batch").items:
-            found.append(orjson.dumps(stored.obj) + str((stored.checked, stored.settled)).encode())
-        return found
-
-    return run_virtual(main)
-
-
-def long_way(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(AtOnce, "create", lambda *_: None)
-        return outcomes(steps, *plugins, tracks=tracks)
-
-
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of jobs that were created after a pattern."""
-    found: list[str] = []
-    usual = JobPatterns.create
-
-    def noted(itself: JobPatterns, *args: Any) -> Any:
-        made = usual(itself, *args)
-        if made is not None:
-            found.append(made.obj["metadata"]["name"])
-        return made
-
-    monkeypatch.setattr(JobPatterns, "create", noted)
-    return found
+    return names_made_by(monkeypatch, JobPatterns, "create")
 
 
 def test_the_second_job_is_made_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[Step] = [("job", job(number)) for number in range(4)]
+    steps: list[Step] = [(JOBS, job(number)) for number in range(4)]
     wanted = long_way(steps)
     found = counted(monkeypatch)
     assert outcomes(steps) == wanted
@@ -142,24 +92,24 @@ def changed(number: int, changes: list[tuple[tuple[str, ...], Any]]) -> JsonObje
 
 STEPS = st.one_of(
     st.builds(
-        lambda number, changes: ("job", changed(number, changes)), st.integers(0, 12),
+        lambda number, changes: (JOBS, changed(number, changes)), st.integers(0, 12),
         st.lists(st.tuples(PLACES, VALUES), max_size=2),
     ),
-    st.just(("namespace", RESTRICTED)),
-    st.just(("quota", QUOTA)),
+    st.just((NAMESPACES, RESTRICTED)),
+    st.just((RESOURCE_QUOTAS, QUOTA)),
 )  # fmt: skip
 
 
 @settings(max_examples=250, deadline=None)
 @given(st.lists(STEPS, max_size=8), st.booleans())
 def test_whatever_they_are_like_they_are_as_if_each_were_read_by_itself(steps: list[Step], tracks: bool) -> None:
-    steps = [("job", job(number)) for number in range(10, 12)] + steps
+    steps = [(JOBS, job(number)) for number in range(10, 12)] + steps
     assert outcomes(steps, tracks=tracks) == long_way(steps, tracks=tracks)
 
 
 def test_a_quota_and_a_policy_that_come_later_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[Step] = [("job", job(number)) for number in range(3)]
-    steps += [("namespace", RESTRICTED), ("job", job(3)), ("quota", QUOTA), ("job", job(4)), ("job", job(5))]
+    steps: list[Step] = [(JOBS, job(number)) for number in range(3)]
+    steps += [(NAMESPACES, RESTRICTED), (JOBS, job(3)), (RESOURCE_QUOTAS, QUOTA), (JOBS, job(4)), (JOBS, job(5))]
     wanted = long_way(steps)
     found = counted(monkeypatch)
     assert outcomes(steps) == wanted
@@ -177,11 +127,11 @@ def test_a_plugin_that_looks_at_annotations_sees_every_job(monkeypatch: pytest.M
             attributes.obj["spec"]["activeDeadlineSeconds"] = int(run[:-1]) + 1
 
     found = counted(monkeypatch)
-    made = [orjson.loads(text) for text in outcomes([("job", job(number)) for number in range(3)], Copying())[:3]]
+    made = [orjson.loads(text) for text in outcomes([(JOBS, job(number)) for number in range(3)], Copying())[:3]]
     assert [each["spec"]["activeDeadlineSeconds"] for each in made] == [1, 2, 3]
     assert not found
 
 
 def test_a_name_that_is_taken_is_refused_as_it_would_be_anyway() -> None:
-    steps: list[Step] = [("job", job(number)) for number in (0, 1, 1, 2)]
+    steps: list[Step] = [(JOBS, job(number)) for number in (0, 1, 1, 2)]
     assert outcomes(steps) == long_way(steps)

@@ -11,17 +11,9 @@ from hypothesis import strategies as st
 
 from holokube.apiserver.admission.base import Attributes, Plugin
 from holokube.apiserver.at_once import AtOnce
-from holokube.apiserver.bootstrap import bootstrap
-from holokube.apiserver.registry import Registry
-from holokube.base.clock import VirtualClock
-from holokube.base.loop import run_virtual
-from holokube.base.rng import Rng
-from holokube.client.client import Client
-from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import LIMIT_RANGES, PODS, PRIORITY_CLASSES
-from holokube.kube.errors import ApiError
 from holokube.kube.types import JsonObject
-from holokube.store.store import Store
+from tests.apiserver.pattern_runs import Step, long_way, names_made_by, outcomes
 from tests.builders import pod
 
 
@@ -43,62 +35,11 @@ def of_job(number: int, **spec: Any) -> JsonObject:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of pods that were created by their spec."""
-    found: list[str] = []
-    usual = AtOnce._create_by_spec
-
-    def noted(itself: AtOnce, *args: Any) -> Any:
-        made = usual(itself, *args)
-        if made is not None:
-            found.append(made.obj["metadata"]["name"])
-        return made
-
-    monkeypatch.setattr(AtOnce, "_create_by_spec", noted)
-    return found
-
-
-Step = tuple[str, Any]
-
-
-def outcomes(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
-    async def main(clock: VirtualClock) -> list[bytes]:
-        registry = Registry(clock, Rng("tests"), Store(), tracks_managed_fields=tracks)
-        await bootstrap(registry)
-        for plugin in plugins:
-            registry.admission.add(plugin)
-        client, found = Client(InProcessTransport(registry)), []
-        for what, body in steps:
-            try:
-                if what == "pod":
-                    sent = orjson.dumps(body)
-                    made = await client.create(PODS, body, "default")
-                    # What is handed in is not kept.
-                    for part in body["metadata"].values():
-                        if isinstance(part, dict):
-                            part["changed"] = "afterwards"
-                    body.clear()
-                    body.update(orjson.loads(sent))
-                elif what == "class":
-                    made = await client.create(PRIORITY_CLASSES, body)
-                else:
-                    made = await client.create(LIMIT_RANGES, body, "default")
-            except ApiError as problem:
-                made = problem.to_status()
-            found.append(orjson.dumps(made))
-        for _, stored in registry.store.list("pods").items:
-            found.append(orjson.dumps(stored.obj) + str((stored.checked, stored.settled)).encode())
-        return found
-
-    return run_virtual(main)
-
-
-def long_way(steps: list[Step], *plugins: Plugin, tracks: bool = False) -> list[bytes]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(AtOnce, "create", lambda *_: None)
-        return outcomes(steps, *plugins, tracks=tracks)
+    return names_made_by(monkeypatch, AtOnce, "_create_by_spec")
 
 
 def test_pods_of_other_jobs_are_created_by_their_spec(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[Step] = [("pod", of_job(number)) for number in range(6)]
+    steps: list[Step] = [(PODS, of_job(number)) for number in range(6)]
     wanted = long_way(steps)
     found = counted(monkeypatch)
     assert outcomes(steps) == wanted
@@ -152,11 +93,11 @@ def changed(number: int, changes: list[tuple[str, str, Any]], spec: int) -> Json
 
 STEPS = st.one_of(
     st.builds(
-        lambda number, changes, spec: ("pod", changed(number, changes, spec)), st.integers(0, 9),
+        lambda number, changes, spec: (PODS, changed(number, changes, spec)), st.integers(0, 9),
         st.lists(CHANGES, max_size=2), st.sampled_from([0, 0, 0, 1, 2, 3]),
     ),
-    st.just(("class", {"metadata": {"name": "high"}, "value": 7, "globalDefault": True})),
-    st.just(("limits", {"metadata": {"name": "l"}, "spec": {"limits": [
+    st.just((PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7, "globalDefault": True})),
+    st.just((LIMIT_RANGES, {"metadata": {"name": "l"}, "spec": {"limits": [
         {"type": "Container", "defaultRequest": {"cpu": "70m"}, "default": {"cpu": "1"}},
     ]}})),
 )  # fmt: skip
@@ -165,13 +106,13 @@ STEPS = st.one_of(
 @settings(max_examples=250, deadline=None)
 @given(st.lists(STEPS, max_size=8), st.booleans())
 def test_whatever_their_metadata_they_are_as_if_each_were_read_by_itself(steps: list[Step], tracks: bool) -> None:
-    steps = [("pod", of_job(number)) for number in range(10, 13)] + steps
+    steps = [(PODS, of_job(number)) for number in range(10, 13)] + steps
     assert outcomes(steps, tracks=tracks) == long_way(steps, tracks=tracks)
 
 
 def test_a_pod_without_the_owner_that_others_have_is_given_none() -> None:
-    steps: list[Step] = [("pod", of_job(number)) for number in range(3)]
-    steps.append(("pod", changed(3, [("meta", "ownerReferences", None)], 0)))
+    steps: list[Step] = [(PODS, of_job(number)) for number in range(3)]
+    steps.append((PODS, changed(3, [("meta", "ownerReferences", None)], 0)))
     found = outcomes(steps)
     assert found == long_way(steps)
     assert "ownerReferences" not in orjson.loads(found[3])["metadata"]
@@ -187,14 +128,14 @@ def test_a_plugin_that_looks_at_labels_sees_every_pod(monkeypatch: pytest.Monkey
             attributes.obj["spec"]["hostname"] = attributes.obj["metadata"]["labels"]["job-name"]
 
     found = counted(monkeypatch)
-    steps: list[Step] = [("pod", of_job(number)) for number in range(4)]
+    steps: list[Step] = [(PODS, of_job(number)) for number in range(4)]
     made = [orjson.loads(text) for text in outcomes(steps, Copying())[:4]]
     assert [each["spec"]["hostname"] for each in made] == [f"job-{number}" for number in range(4)]
     assert not found
 
 
 def test_a_body_that_comes_again_is_read_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[Step] = [("pod", of_job(number)) for number in (0, 1, 2, 2, 2, 2)]
+    steps: list[Step] = [(PODS, of_job(number)) for number in (0, 1, 2, 2, 2, 2)]
     wanted = long_way(steps)
     found = counted(monkeypatch)
     assert outcomes(steps) == wanted

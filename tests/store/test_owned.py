@@ -36,15 +36,3 @@ def test_what_is_refused_is_left_as_it_was() -> None:
         with pytest.raises(RevisionMismatch):
             store.update("pods", "a", obj, expected=1, owned=True)
         assert obj == made()
-
-
-def test_a_bucket_tells_when_it_changed_last() -> None:
-    store = Store()
-    assert store.changed_at("pods") == 0
-    store.create("pods", "a", made())
-    store.create("nodes", "n", made())
-    before = store.changed_at("pods")
-    store.update("pods", "a", made(spec=1))
-    assert store.changed_at("pods") == store.revision > store.changed_at("nodes") > before
-    store.delete("nodes", "n")
-    assert store.changed_at("nodes") == store.revision

@@ -6,16 +6,16 @@ where something is out of the ordinary, it answers None or False, and the ordina
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.job_patterns import JobPatterns
-from holokube.apiserver.kinds.jobs import Job
+from holokube.apiserver.metadata import NAME_ATTEMPTS, generated_name
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.repeats import Pattern, Repeats
 from holokube.apiserver.resources import Served
-from holokube.apiserver.spec_patterns import GENERATED_NAME_BASE_MAX, SpecPattern
+from holokube.apiserver.spec_patterns import SpecPattern
 from holokube.apiserver.status_writes import StatusWrites
 from holokube.base.errors import KeyExists
 from holokube.kube import timeformat
@@ -25,7 +25,6 @@ from holokube.store.values import Stored
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
-_GENERATE_ATTEMPTS: Final = 8
 
 
 class AtOnce:
@@ -49,7 +48,7 @@ class AtOnce:
         if not store.is_durable_at_once or options.dry_run:
             return None
         if not kind.is_made_in_numbers:
-            return self._job_patterns.create(served, namespace, body, options) if type(kind) is Job else None
+            return self._job_patterns.create(served, namespace, body, options) if kind.follows_job_patterns else None
         known = self._repeats.known(body, namespace, options)
         if isinstance(known, SpecPattern):
             return self._create_by_spec(served, namespace, body, known)
@@ -57,7 +56,7 @@ class AtOnce:
         if pattern is None:
             return None
         meta: JsonObject = pattern.obj["metadata"].copy()
-        meta["name"] = meta["generateName"][:GENERATED_NAME_BASE_MAX] + registry.rng.name_suffix()
+        meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(registry.clock.now())
         ownership = registry.writes.ownership
@@ -73,19 +72,19 @@ class AtOnce:
         if meta is None:
             return None
         # Nothing has been drawn before it is sure that it will be used.
-        meta["name"] = meta["generateName"][:GENERATED_NAME_BASE_MAX] + registry.rng.name_suffix()
+        meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(registry.clock.now())
         return self._store_new(served, {**found.pattern.obj, "metadata": meta}, found.pattern)
 
     def _store_new(self, served: Served, obj: JsonObject, pattern: Pattern) -> Stored | None:
         registry, meta = self._registry, obj["metadata"]
-        for _ in range(_GENERATE_ATTEMPTS):
+        for _ in range(NAME_ATTEMPTS):
             key = registry.key(served, pattern.namespace, meta["name"])
             try:
                 stored = registry.store.create(served.bucket, key, obj, owned=True)
             except KeyExists:
-                meta["name"] = meta["generateName"][:GENERATED_NAME_BASE_MAX] + registry.rng.name_suffix()
+                meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
                 continue
             stored.checked, stored.settled = True, pattern.settled
             return conversion.to_served(served, stored)

@@ -16,7 +16,6 @@ from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.jobs import NAME_LABEL, OLD_NAME_LABEL, OLD_UID_LABEL, UID_LABEL
-from holokube.apiserver.kinds.jobs_alike import KUBERNETES_DOMAIN
 from holokube.apiserver.metadata import validate_annotations
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.repeats import STRICTLY, Pattern
@@ -33,6 +32,8 @@ _BODY: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _METADATA: Final = frozenset({"name", "namespace"})
 _OF_PODS: Final = ["annotations"]
 _ONLY_TEXT: Final = {str}
+# The annotations of a pod that mean something to Kubernetes are all of this domain.
+_KUBERNETES_DOMAIN: Final = "kubernetes.io"
 _LABELS: Final = {OLD_NAME_LABEL, NAME_LABEL, OLD_UID_LABEL, UID_LABEL}
 
 Key = tuple[object, ...]
@@ -113,7 +114,7 @@ def _form(namespace: str, body: Any, options: WriteOptions) -> _Form | None:
     if type(annotations) is not dict or set(map(type, annotations.values())) != _ONLY_TEXT:
         return None
     for key in annotations:
-        if type(key) is not str or KUBERNETES_DOMAIN in key:
+        if type(key) is not str or _KUBERNETES_DOMAIN in key:
             return None
     try:
         rest = {**spec, "template": {**template, "metadata": None}}

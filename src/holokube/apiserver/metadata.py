@@ -14,6 +14,9 @@ ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
 _STANDARD_FINALIZERS = frozenset({ORPHAN_FINALIZER, FOREGROUND_FINALIZER, "kubernetes"})
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
+NAME_ATTEMPTS: Final = 8
+"""How often a name is generated where the ones before it were taken."""
+_GENERATED_NAME_BASE_MAX: Final = 58
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _NOTHING_KNOWN: Final[Mapping[str, Any]] = {}
 RENEWED: Final = frozenset({"managedFields", "resourceVersion"})
@@ -22,6 +25,11 @@ MEANT_FOR: Final = ("uid", "resourceVersion")
 """By these a write may say for which state of which object it is meant."""
 STORED_FIELDS: Final = ["kind", "apiVersion", "metadata", "spec", "status"]
 """Most stored objects have these and no others, in this order; the short ways of writing build the next one so."""
+
+
+def generated_name(prefix: str, letters: str) -> str:
+    """The name that ``metadata.generateName`` and the letters drawn for it make."""
+    return prefix[:_GENERATED_NAME_BASE_MAX] + letters
 
 
 def validate_metadata(

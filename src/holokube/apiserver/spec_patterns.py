@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.kinds.base import Kind
-from holokube.apiserver.metadata import validate_metadata
+from holokube.apiserver.metadata import generated_name, validate_metadata
 from holokube.kube.types import JsonObject
 
 if TYPE_CHECKING:
     from holokube.apiserver.repeats import Pattern
 
-GENERATED_NAME_BASE_MAX: Final = 58
 _SOME_LETTERS: Final = "xxxxx"
 _BODY: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _TEXTS: Final = ("labels", "annotations")
@@ -54,7 +53,7 @@ class SpecPattern(NamedTuple):
         made: JsonObject = self.pattern.obj["metadata"].copy()
         made["generateName"] = meta["generateName"]
         # Whether a generated name is valid does not depend on which of the possible letters are drawn.
-        made["name"] = meta["generateName"][:GENERATED_NAME_BASE_MAX] + _SOME_LETTERS
+        made["name"] = generated_name(meta["generateName"], _SOME_LETTERS)
         for key in _TEXTS:
             if key in made:
                 made[key] = meta[key].copy()

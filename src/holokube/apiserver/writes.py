@@ -19,8 +19,14 @@ from holokube.apiserver.field_errors import FieldErrors
 from holokube.apiserver.finalizer_writes import FinalizerWrites
 from holokube.apiserver.job_patterns import JobPatterns
 from holokube.apiserver.kinds.base import Kind, WriteContext
-from holokube.apiserver.kinds.jobs import Job
-from holokube.apiserver.metadata import carry_identity, is_unchanged, validate_metadata, validate_metadata_update
+from holokube.apiserver.metadata import (
+    NAME_ATTEMPTS,
+    carry_identity,
+    generated_name,
+    is_unchanged,
+    validate_metadata,
+    validate_metadata_update,
+)
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
@@ -48,8 +54,6 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 OTHER_DOORS = frozenset({"resize", "ephemeralcontainers", "finalize", "approval"})
-_GENERATED_NAME_BASE_MAX = 58
-_GENERATE_ATTEMPTS = 8
 _PATCH_ATTEMPTS = 5
 
 
@@ -81,7 +85,7 @@ class Writes:
         obj, warnings = read_body(self._registry, served, body, options)
         written = await self.create_decoded(served, namespace, obj, options, caller, warnings)
         is_alone = written.stored.revision == self._registry.store.revision == revision + 1
-        if type(kind) is Job and is_alone and not written.warnings:
+        if kind.follows_job_patterns and is_alone and not written.warnings:
             stored = written.stored
             attributes = self._attributes("CREATE", served, namespace, "", stored.obj, None, caller, options)
             self._job_patterns.learn(namespace, body, options, stored, attributes)
@@ -93,7 +97,7 @@ class Writes:
         """Create one more of what comes of a body, with a name and an identity of its own."""
         registry = self._registry
         meta: JsonObject = pattern.obj["metadata"].copy()
-        meta["name"] = self._generated_name(meta["generateName"])
+        meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
         meta["uid"] = registry.rng.uid()
         meta["creationTimestamp"] = timeformat.format_time(registry.clock.now())
         obj = self.ownership.after_create(served, {**pattern.obj, "metadata": meta}, options, caller, reading)
@@ -138,7 +142,7 @@ class Writes:
         # After admission: webhooks see generateName and no name, as upstream's do.
         generated = not meta.get("name") and bool(meta.get("generateName"))
         if generated:
-            meta["name"] = self._generated_name(meta["generateName"])
+            meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
         context = registry.write_context(caller, dry_run=options.dry_run)
         if kind.has_status and not kind.keeps_status_on_create:
             obj.pop("status", None)
@@ -156,9 +160,6 @@ class Writes:
         if reading is not None and is_like_others and not warnings and not options.dry_run:
             self._repeats.take_pattern(reading, namespace, stored, attributes)
         return WriteResult(conversion.to_served(served, stored), created=True, warnings=warnings)
-
-    def _generated_name(self, prefix: str) -> str:
-        return prefix[:_GENERATED_NAME_BASE_MAX] + self._registry.rng.name_suffix()
 
     def _prepare_and_validate(
         self, served: Served, obj: JsonObject, context: WriteContext
@@ -179,8 +180,6 @@ class Writes:
         errors = FieldErrors()
         validate_metadata(obj, kind, namespaced=served.namespaced, errors=errors)
         if known is None:
-            if not errors and kind.is_valid_again(obj):
-                return kind.name_warnings(obj), None
             kind.validate(obj, errors)
         if errors:
             raise invalid(served.type.storage_group, served.kind, obj["metadata"].get("name", ""), errors.causes)
@@ -195,7 +194,7 @@ class Writes:
     ) -> Stored:
         registry = self._registry
         meta: JsonObject = obj["metadata"]
-        for attempt in range(_GENERATE_ATTEMPTS):
+        for attempt in range(NAME_ATTEMPTS):
             key = registry.key(served, meta.get("namespace", ""), meta["name"])
             ordered = in_wire_order(served, obj)
             try:
@@ -205,8 +204,8 @@ class Writes:
                     return Stored(ordered, 0)
                 stored = registry.store.create(served.bucket, key, ordered, owned=True)
             except KeyExists:
-                if generated and attempt < _GENERATE_ATTEMPTS - 1:
-                    meta["name"] = self._generated_name(meta["generateName"])
+                if generated and attempt < NAME_ATTEMPTS - 1:
+                    meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
                     continue
                 raise _taken(served, meta, registry.store.get(served.bucket, key), generated=generated) from None
             stored.checked = True

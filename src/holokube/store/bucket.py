@@ -18,12 +18,10 @@ _KEYS_PLACED_ONE_BY_ONE = 128
 class Bucket:
     """The objects of one kind. Keys come out in byte order, which for str is the code point order."""
 
-    __slots__ = ("_keys", "_unplaced", "changed_at", "events", "items", "name", "tallies", "watches")
+    __slots__ = ("_keys", "_unplaced", "events", "items", "name", "tallies", "watches")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.changed_at = 0
-        """The revision of the last write."""
         self.items: dict[str, Stored] = {}
         self.events: deque[StoreEvent] = deque()
         self.watches = WatchIndex()

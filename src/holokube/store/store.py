@@ -112,11 +112,6 @@ class Store:
         shelf = self._buckets.get(bucket)
         return 0 if shelf is None else shelf.count(prefix)
 
-    def changed_at(self, bucket: str) -> int:
-        """The revision of the last write to a bucket; 0 if there was none since the store was opened."""
-        shelf = self._buckets.get(bucket)
-        return 0 if shelf is None else shelf.changed_at
-
     def tally(self, buckets: frozenset[str]) -> Tally:
         """Counts whatever happens to some buckets from now on: writes, and that these are shown to watchers or taken
         back. Meant for buckets that are seldom written to."""
@@ -304,7 +299,7 @@ class Store:
         if commit is not None:
             # The journal comes first: if it cannot take the event, nothing has happened.
             commit.append(shelf.name, event)
-        self.revision = shelf.changed_at = event.revision
+        self.revision = event.revision
         if event.type == "MODIFIED":
             shelf.items[event.key] = event.stored
         elif event.type == "ADDED":

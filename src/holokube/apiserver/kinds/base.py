@@ -63,6 +63,8 @@ class Kind:
     """The answer to a delete is the object that was deleted, not a Status."""
     is_made_in_numbers: ClassVar[bool] = False
     """Objects of this kind often differ in nothing but their names, so that it pays to remember what became of one."""
+    follows_job_patterns: ClassVar[bool] = False
+    """``job_patterns`` knows what becomes of an object that differs from others in its name and a few texts."""
     status_stands_alone: ClassVar[bool] = False
     """``default_beside_spec`` can be used where only the status of an object is written."""
     template_stands_alone: ClassVar[bool] = False
@@ -108,11 +110,6 @@ class Kind:
 
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
         """Rules for a new object."""
-
-    def is_valid_again(self, new: JsonObject) -> bool:
-        """Whether a new object is known to be valid, because it differs from one that ``validate`` found so in few
-        places, and nothing is wrong there; nothing is to be warned of then but its name. False says nothing."""
-        return False
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         """Rules for a change. Kinds whose spec rules hold for both call their own ``validate``."""

@@ -10,7 +10,6 @@ from holokube.apiserver.kinds.checks import IMMUTABLE
 from holokube.apiserver.kinds.cron_schedules import ScheduleError, check_schedule, time_zone_problems
 from holokube.apiserver.kinds.job_status import has_condition, validate_job_status
 from holokube.apiserver.kinds.job_validation import validate_job_spec
-from holokube.apiserver.kinds.jobs_alike import JobsAlike
 from holokube.apiserver.kinds.pod_defaults import default_template
 from holokube.apiserver.kinds.pod_warnings import template_warnings
 from holokube.apiserver.kinds.workload_base import WorkloadKind
@@ -21,7 +20,6 @@ from holokube.apiserver.kinds.workload_rules import (
     ordered,
     unchanged,
 )
-from holokube.apiserver.metadata import validate_annotations, validate_labels
 from holokube.apiserver.status_reading import StatusReader
 from holokube.kube import names
 from holokube.kube.schema import Schema
@@ -44,14 +42,11 @@ class Job(WorkloadKind):
 
     go_type = "batch.v1.Job"
     status_stands_alone = True
+    follows_job_patterns = True
     cascades_by_default: ClassVar[str] = "Orphan"
     field_labels: ClassVar[frozenset[str]] = frozenset(
         {"metadata.name", "metadata.namespace", "status.successful"}
     )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._alike = JobsAlike()
 
     def set_defaults(self, obj: JsonObject) -> None:
         spec = obj["spec"]
@@ -82,18 +77,9 @@ class Job(WorkloadKind):
         return super().status_reader(obj, schema) if obj["metadata"].get("labels") else None
 
     def validate(self, new: JsonObject, errors: FieldErrors) -> None:
-        text = self._alike.text(new)
         # Only now: upstream judges metadata.labels before the generated ones, which may be too long, are among them.
         _generate_selector(new)
         _validate_job(new, errors, with_new_labels=True)
-        if text is not None and not errors and not _spec_warnings(new["spec"], "spec"):
-            self._alike.remember(text)
-
-    def is_valid_again(self, new: JsonObject) -> bool:
-        if not self._alike.knows(self._alike.text(new)):
-            return False
-        _generate_selector(new)
-        return _is_template_metadata_valid(new)
 
     def validate_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         labels = old["spec"]["template"]["metadata"].get("labels") or {}
@@ -121,13 +107,10 @@ class Job(WorkloadKind):
 
     def warnings(self, new: JsonObject, old: JsonObject | None) -> list[str]:
         if old is None:
-            return self.name_warnings(new) + _spec_warnings(new["spec"], "spec")
+            return name_warnings(new) + _spec_warnings(new["spec"], "spec")
         if new["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
         return _spec_warnings(new["spec"], "spec")
-
-    def name_warnings(self, new: JsonObject) -> list[str]:
-        return name_warnings(new)
 
     def field_values(self, obj: JsonObject) -> Mapping[str, str]:
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
@@ -158,20 +141,6 @@ def _generate_selector(job: JsonObject) -> None:
     if selector is None:
         selector = spec["selector"] = {}
     selector.setdefault("matchLabels", {}).setdefault(UID_LABEL, meta.get("uid", ""))
-
-
-def _is_template_metadata_valid(job: JsonObject) -> bool:
-    """Whether all labels are valid and those that are generated have their values, and no annotation is malformed."""
-    meta, own = job["metadata"], job["spec"]["template"]["metadata"]
-    labels, name, uid = own["labels"], meta["name"], meta["uid"]
-    if labels[OLD_NAME_LABEL] != name or labels[NAME_LABEL] != name:
-        return False
-    if labels[OLD_UID_LABEL] != uid or labels[UID_LABEL] != uid:
-        return False
-    errors = FieldErrors()
-    validate_labels(labels, "", errors)
-    validate_annotations(own.get("annotations"), "", errors)
-    return not errors
 
 
 def _validate_job(job: JsonObject, errors: FieldErrors, *, with_new_labels: bool) -> None:
