@@ -99,9 +99,11 @@ async def written(world: World, plural: str, status: JsonObject, manager: str, h
     return result.stored.raw, result.warnings
 
 
-def outcomes(steps: list[Any]) -> list[Any]:
+def outcomes(steps: list[Any], tracks: str) -> list[Any]:
     async def body(world: World) -> list[Any]:
+        world.registry.tracks_managed_fields = tracks != "never"
         await make_all(world)
+        world.registry.tracks_managed_fields = tracks == "always"
         found: list[Any] = []
         for step in steps:
             found.append(await written(world, *step))
@@ -116,15 +118,15 @@ async def the_long_way(*_: Any) -> None:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=STEPS)
+@given(steps=STEPS, tracks=st.sampled_from(["always", "never", "until now"]))
 def test_another_status_in_the_same_object_becomes_what_it_becomes_the_long_way(
-    steps: list[Any], monkeypatch: pytest.MonkeyPatch
+    steps: list[Any], tracks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = outcomes(steps)
+    quick = outcomes(steps, tracks)
     with monkeypatch.context() as patch:
         for way in ("replace", "patch", "make"):
             patch.setattr(StatusWrites, way, the_long_way)
-        assert quick == outcomes(steps)
+        assert quick == outcomes(steps, tracks)
 
 
 def test_an_object_that_has_changed_since_is_a_conflict() -> None:

@@ -7,8 +7,9 @@ import pytest
 from holokube.apiserver.admission.base import IN_PROCESS
 from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.options import WriteOptions
+from holokube.apiserver.subresources import scale as scale_module
 from holokube.kube.errors import BadRequest, Conflict, InternalError, Invalid, NotFound, TooManyRequests
-from tests.apiserver.worlds import World, in_world
+from tests.apiserver.worlds import MERGE, World, in_world
 from tests.builders import budget, deployment, node, pod
 
 
@@ -116,6 +117,33 @@ def test_scale_shows_and_changes_replicas() -> None:
         assert scale["spec"]["replicas"] == 8
         changed = world.get("deployments", "d", "apps")
         assert (changed["spec"]["replicas"], changed["metadata"]["generation"]) == (8, 2)
+
+    in_world(body)
+
+
+def test_every_scale_shows_its_own_selector_and_a_bounded_number_of_them_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scale_module, "_SELECTORS_KEPT", 2)
+
+    async def body(world: World) -> None:
+        door = scale_module.ScaleDoor(world.registry)
+        served = world.served("deployments", "apps")
+        for number in range(5):
+            made = deployment(f"d{number}")
+            labels = {"app": f"a{number}"}
+            spec = {**made["spec"], "selector": {"matchLabels": labels}}
+            spec["template"] = {**spec["template"], "metadata": {"labels": labels}}
+            await world.create("deployments", {**made, "spec": spec}, "apps")
+        for number in (0, 1, 0, 2, 3, 4, 0):
+            for replicas in (1, 2):
+                shown = await door.handle(
+                    served, "default", f"d{number}", "patch", {"spec": {"replicas": replicas}}, MERGE,
+                    WriteOptions(), IN_PROCESS,
+                )  # fmt: skip
+                assert isinstance(shown, WriteResult)
+                assert shown.stored.obj["status"]["selector"] == f"app=a{number}"
+            assert len(door._selectors) <= 2
 
     in_world(body)
 

@@ -43,6 +43,17 @@ def test_from_a_version_it_shows_what_came_after() -> None:
     in_world(body)
 
 
+def test_from_a_version_that_is_yet_to_come_it_shows_what_comes_after_that() -> None:
+    async def body(world: World) -> None:
+        now = world.store.revision
+        streams = [watch(world, resourceVersion=str(now + ahead)) for ahead in (0, 2, 9)]
+        for name in "abc":
+            await world.create("configmaps", config_map(name))
+        assert [[name for _, name in seen(stream)] for stream in streams] == [["a", "b", "c"], ["c"], []]
+
+    in_world(body)
+
+
 def test_a_selector_turns_changes_into_coming_and_going() -> None:
     async def body(world: World) -> None:
         await world.create("configmaps", config_map("a", labels={"on": "no"}))

@@ -718,6 +718,39 @@ def test_an_exit_in_a_callback_ends_the_loop() -> None:
         loop.close()
 
 
+def test_debugging_may_begin_and_end_while_the_loop_runs(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(clock: VirtualClock) -> None:
+        loop = asyncio.get_running_loop()
+        loop.slow_callback_duration = 0.01
+        for is_debugging in (False, True, False):
+            loop.set_debug(is_debugging)
+            # From the next round on.
+            await clock.sleep(0)
+            time.sleep(0.02)  # noqa: ASYNC251 - a slow callback is what is wanted
+            await clock.sleep(1)
+
+    run_virtual(main)
+    assert [record.getMessage().startswith("Executing") for record in caplog.records] == [True]
+
+
+def test_a_stopped_loop_goes_on_where_it_was() -> None:
+    loop = VirtualTimeLoop()
+    told: list[str] = []
+    try:
+        loop.call_soon(told.append, "before")
+        loop.call_soon(loop.stop)
+        loop.call_soon(told.append, "in the same round")
+        loop.call_soon(loop.call_soon, told.append, "in the next")
+        loop.run_forever()
+        assert told == ["before", "in the same round"]
+        loop.call_later(5, loop.stop)
+        loop.run_forever()
+        assert told == ["before", "in the same round", "in the next"]
+        assert loop.time() == 5.0
+    finally:
+        loop.close()
+
+
 def test_debug_mode_works_and_measures_slow_callbacks_in_real_time(caplog: pytest.LogCaptureFixture) -> None:
     async def main(clock: VirtualClock) -> None:
         loop = asyncio.get_running_loop()

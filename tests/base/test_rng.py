@@ -146,6 +146,14 @@ def test_name_suffixes_use_kubernetes_alphabet() -> None:
     assert len(rng.name_suffix(10)) == 10
 
 
+@given(st.integers(0, 20), st.integers(0, 1_000))
+def test_a_name_suffix_is_so_many_choices(length: int, seed: int) -> None:
+    suffixes, choices = Rng(seed), Rng(seed)
+    assert suffixes.name_suffix(length) == "".join(choices.choice(NAME_ALPHABET) for _ in range(length))
+    # As many draws were made.
+    assert suffixes.random() == choices.random()
+
+
 def test_system_seeds_differ_and_survive_json() -> None:
     seeds = {system_seed() for _ in range(20)}
     assert len(seeds) == 20

@@ -245,7 +245,11 @@ def test_an_index_that_heeds_what_it_looks_at_is_as_one_that_heeds_everything(
         else:
             plain.put(key, new)
             picky.put(key, new, EXISTENCE if old is None else aspects_changed(old, new))
-        for index in ("labels", "phase"):
+        for index, values_of in (("labels", _labels), ("phase", _phase)):
+            assert set(plain.index_values(index)) == {value for obj in plain for value in values_of(obj)}
+            for value in plain.index_values(index):
+                found = plain.by_index(index, value)
+                assert len(found) == len({id(obj) for obj in found}) == sum(value in values_of(obj) for obj in plain)
             assert picky.index_values(index) == plain.index_values(index)
             for value in plain.index_values(index):
                 assert picky.by_index(index, value) == plain.by_index(index, value)
@@ -253,6 +257,21 @@ def test_an_index_that_heeds_what_it_looks_at_is_as_one_that_heeds_everything(
             assert sorted(picky.index_values("late")) == sorted(plain.index_values("labels"))
             for value in plain.index_values("labels"):
                 assert len(picky.by_index("late", value)) == len(plain.by_index("labels", value))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.lists(st.sampled_from("xyz"), max_size=4))))
+def test_an_index_may_name_a_value_twice(steps: list[tuple[str, list[str] | None]]) -> None:
+    cache = Cache({"named": lambda obj: iter(obj["names"])})
+    for key, names in steps:
+        if names is not None:
+            cache.put(key, {"names": names})
+        elif key in cache:
+            cache.remove(key)
+        assert set(cache.index_values("named")) == {name for obj in cache for name in obj["names"]}
+        for name in cache.index_values("named"):
+            found = cache.by_index("named", name)
+            assert len(found) == sum(name in obj["names"] for obj in cache)
+            assert all(name in obj["names"] for obj in found)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(("x", "y", "")), st.booleans(), st.booleans())))

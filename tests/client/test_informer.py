@@ -291,6 +291,46 @@ def test_a_failing_handler_harms_nobody_else() -> None:
     with_api(test)
 
 
+def test_what_does_not_concern_a_listener_is_kept_from_it_alone_or_among_others() -> None:
+    async def test(clock: VirtualClock, api: FakeApi, client: Client) -> None:
+        for name in "abc":
+            api.create(pod(name))
+        picky, all_of_it, dropped = Recorder(), Recorder(), Recorder()
+        informer = Informer(clock, client, PODS)
+
+        def concerns(old: JsonObject | None, new: JsonObject | None) -> bool:
+            obj = new or old
+            assert obj is not None
+            if obj["metadata"]["name"] == "c":
+                raise RuntimeError("broken concern")
+            return bool(obj["metadata"]["name"] == "b")
+
+        informer.listen(picky, concerns=concerns)
+        informer.add_handler(all_of_it)
+        informer.start()
+        await informer.synced()
+        assert picky.events == [("ADDED", "default/b")]
+        late = Recorder()
+        informer.listen(late, concerns=concerns)
+        assert late.events == picky.events
+        api.update(pod("a", node="n"))
+        await clock.sleep(1)
+        api.update(pod("b", node="n"))
+        await clock.sleep(1)
+        assert picky.events == [("ADDED", "default/b"), ("MODIFIED", "default/b")]
+        assert [name for _, name in all_of_it.events] == [f"default/{name}" for name in "abcab"]
+        leaving = informer.listen(dropped, concerns=lambda _old, _new: True)
+        dropped.events.clear()
+        informer.dismiss(leaving)
+        api.delete("default/b")
+        await clock.sleep(1)
+        assert picky.events[2:] == [("DELETED", "default/b")]
+        assert dropped.events == []
+        await informer.stop()
+
+    with_api(test)
+
+
 def test_resync_repeats_what_is_there() -> None:
     async def test(clock: VirtualClock, api: FakeApi, client: Client) -> None:
         api.create(pod("a"))

@@ -94,6 +94,19 @@ def test_a_verb_the_resource_does_not_know_is_refused() -> None:
     async def body(_clock: VirtualClock, client: Client) -> None:
         with pytest.raises(MethodNotAllowed):
             await client.request("DELETE", "/api/v1/componentstatuses")
+        await client.create(NAMESPACES, {"metadata": {"name": "n"}})
+        with pytest.raises(MethodNotAllowed):
+            await client.create(NAMESPACES, {"metadata": {"name": "n"}}, name="n", subresource="status")
+
+    in_cluster(body)
+
+
+def test_the_status_of_a_resource_that_has_none_is_not_found() -> None:
+    async def body(_clock: VirtualClock, client: Client) -> None:
+        await client.create(CONFIG_MAPS, config_map())
+        for _ in range(2):
+            with pytest.raises(NotFound):
+                await client.patch_status(CONFIG_MAPS, "cm", {"status": {"a": "b"}}, namespace="default")
 
     in_cluster(body)
 

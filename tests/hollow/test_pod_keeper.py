@@ -106,6 +106,18 @@ def test_the_answer_first_and_then_its_echo_is_one_patch() -> None:
     play(scene)
 
 
+def test_an_echo_that_is_the_very_answer_is_nothing_new() -> None:
+    def scene(world: World) -> None:
+        answer = world.patched("6", **DELETED)
+        world.answer(answer)
+        assert world.verbs == ["patch", "delete"]
+        world.see(answer)
+        assert world.keeper._records["default/p"].seen == 0
+        assert world.keeper._records["default/p"].pod is answer
+
+    play(scene)
+
+
 def test_the_echo_first_and_then_the_answer_is_one_patch() -> None:
     def scene(world: World) -> None:
         world.see(world.patched("6"))

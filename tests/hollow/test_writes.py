@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -59,6 +60,57 @@ def test_leases_do_not_wait_behind_writes_that_hang() -> None:
         assert pool.is_idle
 
     run_virtual(main)
+
+
+def test_all_workers_are_busy_when_writes_have_to_wait() -> None:
+    async def main(_clock: VirtualClock) -> None:
+        pool = WritePool(workers=5, lease_workers=2)
+        pool.start()
+        under_way: list[Urgency] = []
+
+        async def hang(urgency: Urgency) -> None:
+            under_way.append(urgency)
+            await asyncio.sleep(1000)
+
+        await asyncio.sleep(1)
+        for urgency in (*[Urgency.LEASE] * 4, *[Urgency.POD] * 20):
+            pool.submit(urgency, partial(hang, urgency))
+        await asyncio.sleep(1)
+        assert under_way == [*[Urgency.LEASE] * 4, *[Urgency.POD] * 3]
+        assert pool.queued == 17
+        await asyncio.sleep(1000)
+        assert len(under_way) == 7 + 5 and pool.queued == 12, "those who do leases alone take nothing else"
+        await pool.stop()
+        assert pool.is_idle
+
+    run_virtual(main)
+
+
+def test_few_workers_get_up_for_writes_that_are_answered_at_once() -> None:
+    by: list[str] = []
+
+    async def main(_clock: VirtualClock) -> None:
+        pool = WritePool(workers=16, lease_workers=0)
+        pool.start()
+
+        async def quick() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            by.append(task.get_name())
+
+        await asyncio.sleep(1)
+        for number, woken in ((1, 1), (1, 1), (30, 5), (2, 2), (1, 1)):
+            idle = [*pool._idle]
+            for _ in range(number):
+                pool.submit(Urgency.POD, quick)
+            assert sum(future.done() for future in idle) == woken
+            await asyncio.sleep(1)
+            assert pool.is_idle and len(pool._idle) == 16
+        await pool.stop()
+
+    run_virtual(main)
+    assert len(by) == 35
+    assert len({*by[2:32]}) == 1, "one does all that is there"
 
 
 def test_too_many_events_are_dropped_and_counted() -> None:

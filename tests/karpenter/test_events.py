@@ -68,6 +68,36 @@ def test_what_is_told_of_many_objects_is_what_is_told_of_each() -> None:
     assert len(told[0]) == 2500 + 1000
 
 
+def test_objects_told_of_together_again_and_again_are_told_of_as_each_would_be() -> None:
+    told = []
+    for at_once in (True, False):
+        clock, recorder, publish = publisher()
+        pods = [pod(f"p{number}") for number in range(6)]
+        # The same again, in another order, some of them, one more, one of them told of before; then when it is time.
+        for group, message in (
+            (pods[:4], "here"), (pods[:4], "here"), (pods[:2], "there"), (pods[3::-1], "here"), (pods[:5], "here"),
+            (pods[:5], "here"), (pods[:5], "there"), (pods, "here"), (pods, "here"), (pods, "here"), (pods, "there"),
+        ):  # fmt: skip
+            clock.advance(30)
+            if at_once:
+                publish.normal_for_each(group, "Nominated", message)
+            else:
+                for one in group:
+                    publish.normal(one, "Nominated", message)
+        told.append(recorder.told)
+    assert told[0] == told[1]
+    assert len(told[0]) > 10
+
+
+def test_what_is_remembered_of_objects_told_of_together_is_not_what_the_caller_changes() -> None:
+    _, recorder, publish = publisher()
+    pods = [pod("a")]
+    publish.normal_for_each(pods, "Nominated", "there")
+    pods[0] = pod("b")
+    publish.normal_for_each(pods, "Nominated", "there")
+    assert [name for name, _ in recorder.told] == ["a", "b"]
+
+
 def test_it_is_known_until_when_an_event_is_not_told_again() -> None:
     clock, _, publish = publisher()
     publish.normal(pod("a"), "R", "1", "uid")

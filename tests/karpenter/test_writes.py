@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from holokube.client.resources import NODES
-from holokube.karpenter.writes import delete_object, patch_object, patch_status
+from holokube.karpenter.writes import _has_list, delete_object, patch_object, patch_status
 from holokube.kube.errors import Conflict
 from holokube.testing import Cluster
 from tests.builders import node
@@ -21,6 +21,11 @@ def test_a_list_is_not_written_over_somebody_elses_change_but_a_label_is() -> No
         written = cluster.run(patch_object(client, NODES, stale, labelled))
         assert written is not None
         assert (written["metadata"]["labels"]["a"], len(written["spec"]["taints"])) == ("b", 1)
+
+
+def test_a_list_is_found_wherever_it_is() -> None:
+    assert _has_list({"spec": {"taints": []}}) and _has_list({"a": 1, "b": {"c": None, "d": {"e": [1]}}})
+    assert not _has_list({}) and not _has_list({"status": {"lastPodEventTime": "t", "capacity": {"cpu": "1"}}})
 
 
 def test_nothing_is_sent_when_nothing_changed() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,27 @@ def test_times_are_read_and_refused_as_upstream_does() -> None:
 def test_what_is_printed_is_read_again(moment: datetime) -> None:
     assert parse_micro_time(format_micro_time(moment)) == moment
     assert parse_time(format_time(moment)) == moment.replace(microsecond=0)
+
+
+@given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)), st.integers(-1439, 1439))
+def test_times_are_printed_as_isoformat_does(moment: datetime, offset_minutes: int) -> None:
+    there = moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(minutes=offset_minutes)))
+    for one in (moment.replace(tzinfo=UTC), there):
+        assert format_time(one) == moment.isoformat(timespec="seconds") + "Z"
+        assert format_micro_time(one) == moment.isoformat(timespec="microseconds") + "Z"
+
+
+@given(st.tuples(*(st.integers(0, highest) for highest in (9999, 14, 33, 26, 62, 62))))
+def test_a_plain_time_is_read_as_any_other_is(parts: tuple[int, ...]) -> None:
+    def read(text: str) -> tuple[datetime, Any] | str:
+        try:
+            moment = parse_time(text)
+        except TimeFormatError as error:
+            return str(error).replace(".0Z", "Z")
+        return moment, moment.tzinfo
+
+    plain = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(*parts)
+    assert read(plain + "Z") == read(plain + ".0Z")
 
 
 def test_ages_and_durations_print_as_upstream_prints_them() -> None:

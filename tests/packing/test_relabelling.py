@@ -35,7 +35,7 @@ STATUS = {"name": "c", "resources": {"requests": {"cpu": "2"}}, "allocatedResour
 class TheLongWay(ClusterState):
     """Takes every pod out, and in again as it is now."""
 
-    def _renew(self, placed: PlacedPod, pod: JsonObject) -> bool:
+    def renew_pod(self, placed: PlacedPod, pod: JsonObject) -> bool:
         return False
 
 
@@ -56,8 +56,9 @@ def seen(state: ClusterState) -> list[Any]:
     answers.append(state.pods_per_row(classes[0], SpreadMatcher("default", SELECTOR)).tolist())
     answers.append([state.nodes.used.tolist(), state.nodes.used_nonzero.tolist()])
     answers.append([[(placed.key, placed.labels) for placed in state.pods_on(row)] for row in range(len(NODES))])
-    answers.append([(key, placed.pod, placed.node_name) for key, placed in state.pods.items()])
-    answers.append([placed.cls.is_stale or placed.cls is own_class(state, placed) for placed in state.pods.values()])
+    in_order = sorted(state.pods.values(), key=lambda placed: placed.number)
+    answers.append([(placed.key, placed.pod, placed.node_name, placed.is_terminating) for placed in in_order])
+    answers.append([placed.cls.is_stale or placed.cls is own_class(state, placed) for placed in in_order])
     return answers
 
 
@@ -122,8 +123,27 @@ def test_a_relabelled_pod_takes_the_short_way_and_is_the_youngest() -> None:
     bound = {**first, "metadata": {**first["metadata"], "labels": {"app": "a", "zone": "x"}},
              "spec": {**first["spec"], "nodeName": "n0"}}  # fmt: skip
     state.add_pod(bound)
-    assert state.pod("default/a") is before
+    assert before is not None and state.pod("default/a") is before
+    assert before.label_set is state.counters.label_set("default", {"app": "a", "zone": "x"})
     assert [placed.key for placed in state.pods_on(0)] == ["default/b", "default/a"]
+
+
+def test_a_pod_that_is_asked_to_end_takes_the_short_way_but_not_in_an_experiment() -> None:
+    state, _ = both()
+    pod = make_pod("a", labels={"zone": "a"}, nodeName="n0")
+    matcher, cls = SpreadMatcher("default", SELECTOR), state.class_of(QUESTIONS[0])
+    state.add_pod(pod)
+    placed = state.pod("default/a")
+    assert placed is not None
+    ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    with state.trial():
+        assert not state.renew_pod(placed, ending)
+    assert state.pods_per_row(cls, matcher)[0] == 1
+    assert state.renew_pod(placed, ending)
+    assert placed.pod is ending and placed.is_terminating and state.pod("default/a") is placed
+    assert state.pods_per_row(cls, matcher)[0] == 0, "one that ends is not spread"
+    state.remove_pod("default/a")
+    assert not state.counters._label_sets and not state.nodes.used.any()
 
 
 def test_a_pod_that_was_assumed_and_comes_without_a_node_is_refused() -> None:

@@ -103,6 +103,31 @@ def test_higher_priority_goes_first_and_a_second_add_can_raise_it() -> None:
     assert drain(queue) == ["high", "b", "a", "low"]
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.tuples(st.sampled_from("abcdef"), st.integers(-2, 2))), max_size=40))
+def test_the_highest_priority_goes_first_and_of_equal_ones_the_first_to_get_it(
+    plan: list[tuple[str, int] | None]
+) -> None:
+    """Against a list that is sorted for each item taken."""
+    queue: WorkQueue[str] = WorkQueue(VirtualClock())
+    waiting: list[tuple[int, str]] = []
+    for step in [*plan, *[None] * 7]:
+        if step is None:
+            waiting.sort(key=lambda one: -one[0])
+            expected = waiting.pop(0)[1] if waiting else None
+            assert queue.try_get() == expected
+            if expected is not None:
+                queue.done(expected)
+        else:
+            item, priority = step
+            known = next((one for one in waiting if one[1] == item), None)
+            if known is None or known[0] < priority:
+                waiting = [one for one in waiting if one is not known]
+                waiting.append((priority, item))
+            queue.add(item, priority=priority)
+        assert queue.ready == len(waiting)
+
+
 def test_an_item_raised_while_processed_comes_back_with_that_priority() -> None:
     queue: WorkQueue[str] = WorkQueue(VirtualClock())
     queue.add("a")
@@ -204,6 +229,49 @@ def test_a_wake_up_that_hits_a_cancelled_worker_is_passed_on() -> None:
         assert first.cancelled()
 
     run_virtual(main)
+
+
+def test_who_withdraws_after_the_wake_up_leaves_it_to_the_next() -> None:
+    async def main(clock: VirtualClock) -> None:
+        queue: WorkQueue[str] = WorkQueue(clock)
+        loop = asyncio.get_running_loop()
+        first, second, third = (queue.arrival(loop) for _ in range(3))
+        queue.add("a")
+        assert [one.done() for one in (first, second, third)] == [True, False, False]
+        queue.withdraw(first)
+        assert [one.done() for one in (second, third)] == [True, False]
+        # Whoever was not woken takes nothing along.
+        queue.withdraw(third)
+        assert third.cancelled()
+        assert queue.try_get() == "a"
+        queue.add_after("b", 5)
+        assert queue._timer is None
+
+    run_virtual(main)
+
+
+def test_a_queue_serves_those_who_wait_in_another_loop_later() -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+
+    async def main(_clock: VirtualClock) -> str:
+        queue.add_after("a", 3)
+        item = await queue.get()
+        queue.done(item)
+        # It waits with a timer set when the loop ends.
+        queue.add_after("b", 3)
+        waiting = asyncio.create_task(queue.get())
+        await clock.sleep(1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        return item
+
+    async def again(_clock: VirtualClock) -> str:
+        return await queue.get()
+
+    assert run_virtual(main, clock=clock) == "a"
+    assert run_virtual(again, clock=clock) == "b"
+    assert clock.monotonic() == 6.0
 
 
 def test_a_cancelled_worker_leaves_no_timer_behind() -> None:
@@ -523,25 +591,33 @@ def test_a_worker_that_waits_gets_an_item_that_was_postponed_when_its_time_has_c
 def test_who_takes_what_is_ready_without_waiting_gets_what_who_waits_gets(
     plan: list[tuple[str, int, int]], workers: int
 ) -> None:
-    def taken(*, takes_ready: bool) -> list[tuple[str, float]]:
-        seen: list[tuple[str, float]] = []
+    def taken(way: str) -> list[tuple[str, float, int]]:
+        seen: list[tuple[str, float, int]] = []
 
         async def main(clock: VirtualClock) -> None:
             queue: WorkQueue[str] = WorkQueue(clock)
+            loop = asyncio.get_running_loop()
 
-            async def work() -> None:
+            async def work(number: int) -> None:
                 while True:
-                    item = queue.try_get() if takes_ready and queue.ready else None
+                    item = None
+                    if way != "get":
+                        item = queue.try_get()
+                    if item is None and way == "arrival":
+                        if queue.shutting_down:
+                            return
+                        await queue.arrival(loop)
+                        continue
                     if item is None:
                         try:
                             item = await queue.get()
                         except QueueShutDown:
                             return
-                    seen.append((item, clock.monotonic()))
+                    seen.append((item, clock.monotonic(), number))
                     await clock.sleep(1)
                     queue.done(item)
 
-            tasks = [asyncio.create_task(work()) for _ in range(workers)]
+            tasks = [asyncio.create_task(work(number)) for number in range(workers)]
             for item, delay_s, priority in plan:
                 queue.add_after(item, delay_s, priority=priority)
                 await clock.sleep(0.25)
@@ -552,7 +628,7 @@ def test_who_takes_what_is_ready_without_waiting_gets_what_who_waits_gets(
         run_virtual(main)
         return seen
 
-    assert taken(takes_ready=True) == taken(takes_ready=False)
+    assert taken("get") == taken("try_get") == taken("arrival")
 
 
 def test_an_item_that_has_become_due_goes_before_a_lesser_one_that_is_ready() -> None:

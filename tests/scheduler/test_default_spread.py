@@ -34,11 +34,21 @@ def test_services_and_owners_select_pods() -> None:
 
 def test_answers_are_kept_until_they_are_forgotten() -> None:
     spread, services, _ = world()
-    assert spread.selector_of(owned("Job", "j")) is None
+    assert spread.selector_of(owned("ReplicaSet", "gone")) is None
     put(services, "Service", "s", {"app": "x"})
-    assert spread.selector_of(owned("Job", "j")) is None
+    assert spread.selector_of(owned("ReplicaSet", "gone")) is None
     spread.forget()
-    assert str(spread.selector_of(owned("Job", "j"))) == "app=x"
+    assert str(spread.selector_of(owned("ReplicaSet", "gone"))) == "app=x"
+
+
+def test_a_pod_that_nobody_could_select_is_asked_about_anew_when_somebody_can() -> None:
+    spread, services, sets = world()
+    put(services, "Service", "elsewhere", {"app": "x"}, "other")
+    put(sets, "ReplicaSet", "j", {"matchLabels": {"hash": "1"}})
+    pod = owned("Job", "j")
+    assert spread.selector_of(pod) is None
+    put(services, "Service", "s", {"app": "x"})
+    assert str(spread.selector_of(pod)) == "app=x"
 
 
 def test_pods_with_constraints_of_their_own_get_no_others() -> None:

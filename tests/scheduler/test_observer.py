@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.kube.selectors import LabelSelector
 from holokube.packing import ClusterState
+from holokube.packing.counters import SpreadMatcher
 from holokube.scheduler.observer import Observer
 from holokube.scheduler.queue import Place, SchedulingQueue
 from tests.builders import JsonObject
@@ -200,3 +203,53 @@ def test_a_pod_with_the_very_same_spec_may_still_bring_news() -> None:
     assert placed() == (3000, True, "y")
     world.see("p", {**ending, "status": {"phase": "Failed"}})
     assert world.used == 0 and not world.state.pods
+
+
+_CHANGES = ("status", "status", "label", "end", "end", "grow", "finish", "go")
+
+
+def _changed(data: st.DataObject, pod: JsonObject) -> JsonObject | None:
+    """A later state of a pod on a node, with all that did not change the very same."""
+    change = data.draw(st.sampled_from(_CHANGES))
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    if change == "go":
+        return None
+    if change == "label":
+        return {**pod, "metadata": {**metadata, "labels": {"l": data.draw(st.sampled_from("ab"))}}}
+    if change == "end":
+        with_status = {"status": {**status}} if data.draw(st.booleans()) else {}
+        return {**pod, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}, **with_status}
+    if change == "finish":
+        return {**pod, "status": {**status, "phase": "Failed"}}
+    cpu = data.draw(st.sampled_from("12")) if change == "grow" else "1"
+    name = pod["spec"]["containers"][0]["name"]
+    statuses = [{"name": name, "resources": {"requests": {"cpu": cpu}}, "allocatedResources": {"cpu": cpu}}]
+    return {**pod, "status": {**status, "phase": "Running", "containerStatuses": statuses}}
+
+
+def _known_of(world: World) -> list[Any]:
+    state, matcher = world.state, SpreadMatcher("default", LabelSelector.from_labels({"l": "a"}))
+    placed = [(one.key, one.pod, one.labels, one.is_terminating, one.requests) for one in state.pods_on(0)]
+    counted = state.pods_per_row(state.class_of(waiting("any")), matcher).tolist()
+    return [placed, counted, world.used, world.wakes, {key: queued.place for key, queued in world.queue._pods.items()}]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_what_is_the_very_same_object_makes_no_difference(data: st.DataObject) -> None:
+    """In process most of a new state is of the old one, which opens short ways; over the wire all of it is new."""
+    short, long = World(), World()
+    waits = waiting("waits", cpu="100")
+    for world in (short, long):
+        world.see("waits", waits)
+        queued = world.queue.pop(0)
+        assert queued is not None
+        cls = world.state.class_of(waits)
+        world.queue.refused(queued, frozenset({"NodeResourcesFit", "PodTopologySpread"}), cls, 0, how="", words="")
+    for _ in range(data.draw(st.integers(1, 12))):
+        name = f"p{data.draw(st.integers(0, 2))}"
+        old = short.pods.get(name)
+        pod = waiting(name, cpu="1", labels={"l": "a"}, node="n") if old is None else _changed(data, old)
+        short.see(name, pod)
+        long.see(name, deepcopy(pod))
+        assert _known_of(short) == _known_of(long)

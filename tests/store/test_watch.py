@@ -366,7 +366,7 @@ def test_a_cancelled_wait_loses_no_event() -> None:
                 got.append((await reader).revision)
         got.extend(event.revision for event in watch.pop_all())
         assert got == list(range(2, 202))
-        assert not watch._waiters
+        assert not watch.waiters
 
     asyncio.run(main())
 

@@ -172,7 +172,7 @@ class Deletes:
 
     def _marked(self, before: JsonObject, finalizers: list[str], grace_s: int) -> JsonObject:
         """The object with its deletion announced; a later delete may only shorten the grace period."""
-        meta: JsonObject = dict(before["metadata"])
+        meta: JsonObject = before["metadata"].copy()
         if finalizers:
             meta["finalizers"] = finalizers
         else:

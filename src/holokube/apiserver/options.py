@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -292,7 +293,7 @@ def _delete_body(body: Any) -> dict[str, Any]:
             raise BadRequest(f"DeleteOptions.{key} has the wrong type")
     preconditions = body.get("preconditions") or {}
     for key in ("uid", "resourceVersion"):
-        if not isinstance(preconditions.get(key, ""), str | None):
+        if not isinstance(preconditions.get(key), (str, NoneType)):
             raise BadRequest(f"DeleteOptions.preconditions.{key} must be a string")
     return body
 

@@ -66,7 +66,8 @@ class Registry:
         self.subresources = Subresources(self)
         self.custom_resources = CustomResources(self)
         self.metrics = MetricsApi(self)
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[str, Kind] = {}
+        """The rules of built-in resources, by the names of these."""
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -78,12 +79,13 @@ class Registry:
         return served
 
     def kind_of(self, served: Served) -> Kind:
-        key = (served.group, served.plural)
-        kind = self._kinds.get(key)
-        if kind is None or served.type.custom:
-            kind = self.custom_resources.kind_for(served) if served.type.custom else kind_for(*key)
+        kind = self._kinds.get(served.qualified_name)
+        if kind is None or served.custom:
+            if served.custom:
+                kind = self.custom_resources.kind_for(served)
+            else:
+                kind = self._kinds[served.qualified_name] = kind_for(served.group, served.plural)
             kind.has_status = "status" in served.info.subresources
-            self._kinds[key] = kind
         return kind
 
     def check_verb(self, served: Served, verb: str) -> None:

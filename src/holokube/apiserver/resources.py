@@ -93,13 +93,18 @@ class Served:
     bucket: str = field(init=False, repr=False, compare=False)
     api_version: str = field(init=False, repr=False, compare=False)
     info: ResourceVersionInfo = field(init=False, repr=False, compare=False)
+    custom: bool = field(init=False, repr=False, compare=False)
+    qualified_name: str = field(init=False, repr=False, compare=False)
+    is_storage_version: bool = field(init=False, repr=False, compare=False)
+    """Whether it is the version in which objects are stored."""
 
     def __post_init__(self) -> None:
         of_type = self.type
-        for name in ("group", "plural", "kind", "namespaced", "bucket"):
+        for name in ("group", "plural", "kind", "namespaced", "bucket", "custom", "qualified_name"):
             object.__setattr__(self, name, getattr(of_type, name))
         object.__setattr__(self, "api_version", of_type.api_version(self.version))
         object.__setattr__(self, "info", of_type.versions[self.version])
+        object.__setattr__(self, "is_storage_version", self.version == of_type.storage_version)
 
     @property
     def schema(self) -> Schema:

@@ -76,8 +76,8 @@ class Form:
         """In which copy which key gets which value."""
         self._shared: list[tuple[int, Any, Form]] = []
         """What inside needs nothing but times: many pods have these in common."""
-        self._times = sorted(part.needs)
-        self._filled_with: list[str] = []
+        self._times = itemgetter(*sorted(part.needs))
+        self._filled_with: Any = None
         self._last: Any = None
         self._collect(part, times, 0)
 
@@ -103,7 +103,7 @@ class Form:
 
     def at_times(self, values: Values) -> Any:
         """As ``filled``, the very same for all that is filled in with the same times one after the other."""
-        wanted = [values[place] for place in self._times]
+        wanted = self._times(values)
         if wanted != self._filled_with:
             self._last = self.filled(values)
             self._filled_with = wanted

@@ -81,7 +81,7 @@ class StatusWrites:
         """Patch a status by the short way, where there is no disk to wait for; None, with nothing done, if it has to go
         another way."""
         registry, store = self._registry, self._registry.store
-        key = registry.key(served, namespace, name)
+        key = f"{namespace}/{name}" if served.namespaced else name
         old = store.get(served.bucket, key)
         if old is None or not (old.checked and store.is_durable_at_once):
             return None
@@ -91,11 +91,14 @@ class StatusWrites:
         if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             return None
         asked = self._asked(old, content_type, body, options)
-        change = None if asked is None else self._repeats.recall(asked)
+        change = None if asked is None else asked.change or self._repeats.recall(asked)
         before = old.obj
         if change is None or is_gone(kind, before):
             return None
-        new = self._changed(served, before, change.status, change, options, caller)
+        if registry.tracks_managed_fields:
+            new = self._changed(served, before, change.status, change, options, caller)
+        else:
+            new = _with_status(before, change.status)
         if change.status == before["status"] and is_unchanged(new, before):
             return old
         stored = store.update(served.bucket, key, new, owned=True)
@@ -126,7 +129,7 @@ class StatusWrites:
     ) -> Stored | None:
         """As ``replace``, where there is no disk to wait for; None, with nothing done, if it has to go another way."""
         store = self._registry.store
-        old = store.get(served.bucket, self._registry.key(served, namespace, name))
+        old = store.get(served.bucket, f"{namespace}/{name}" if served.namespaced else name)
         if old is None or not store.is_durable_at_once:
             return None
         return self._replaced(served, old, body, options, caller, [])
@@ -138,7 +141,7 @@ class StatusWrites:
         before = old.obj
         if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
             return None
-        if served.type.custom or value.keys() != before.keys() or [*before] != STORED_FIELDS:
+        if served.custom or [*before] != STORED_FIELDS or value.keys() != before.keys():
             return None
         if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
             return None
@@ -166,9 +169,9 @@ class StatusWrites:
             return None
         if content_type not in (MERGE_PATCH, STRATEGIC) or (isinstance(body, Body) and body.duplicate_fields):
             return None
-        if served.type.custom and (content_type == STRATEGIC or not old.settled):
+        if served.custom and (content_type == STRATEGIC or not old.settled):
             return None
-        if [*before] != STORED_FIELDS and not (served.type.custom and [*before] == _FIELDS_BUT_STATUS):
+        if [*before] != STORED_FIELDS and not (served.custom and [*before] == _FIELDS_BUT_STATUS):
             return None
         if not self._may_put(served, kind, before, options):
             return None
@@ -195,7 +198,7 @@ class StatusWrites:
 
     @staticmethod
     def _may_put(served: Served, kind: Kind, before: JsonObject, options: WriteOptions) -> bool:
-        return served.version == served.type.storage_version and not options.dry_run and not is_gone(kind, before)
+        return served.is_storage_version and not options.dry_run and not is_gone(kind, before)
 
     def _put(
         self, served: Served, kind: Kind, old: Stored, value: Any, options: WriteOptions, caller: Caller,
@@ -203,7 +206,7 @@ class StatusWrites:
     ) -> Stored | None:  # fmt: skip
         """Read, compare, check and write a status."""
         before = old.obj
-        if served.type.custom:
+        if served.custom:
             status = self._registry.custom_resources.read_status(served, before, value)
         else:
             status = read_status(served, kind, before, value) if kind.status_stands_alone else None
@@ -217,16 +220,16 @@ class StatusWrites:
     ) -> Stored | None:  # fmt: skip
         """Compare, check and write a status that was read."""
         before = old.obj
-        change = None
-        if self._registry.tracks_managed_fields:
+        if not self._registry.tracks_managed_fields:
+            new = _with_status(before, status)
+        else:
             known = {"status": before["status"]} if "status" in before else {}
             fields = self._ownership.compared(served, known, {"status": status}, "status")
             if fields is None:
                 return None
-            change = Change(status, *fields)
-        new = self._changed(served, before, status, change, options, caller)
+            new = self._changed(served, before, status, Change(status, *fields), options, caller)
         if not checked:
-            if type(kind).prepare_status_update is not Kind.prepare_status_update:
+            if type(kind).prepare_status_update is not Kind.prepare_status_update and not kind.prepares_only_metadata:
                 kind.prepare_status_update(new, before, self._registry.write_context(caller))
             errors = FieldErrors()
             kind.validate_status_update(new, before, errors)
@@ -235,19 +238,19 @@ class StatusWrites:
         return self._store(served, old, new, options, caller, warnings)
 
     def _changed(
-        self, served: Served, before: JsonObject, status: JsonObject, change: Change | None, options: WriteOptions,
+        self, served: Served, before: JsonObject, status: JsonObject, change: Change, options: WriteOptions,
         caller: Caller,
     ) -> JsonObject:  # fmt: skip
         """The object with another status, and with a note of who changed which fields, where such notes are taken."""
+        if not self._registry.tracks_managed_fields:
+            return _with_status(before, status)
         meta: JsonObject = before["metadata"].copy()
         del meta["resourceVersion"]
-        entries = None
-        if change is not None and self._registry.tracks_managed_fields:
-            entries = self._ownership.after_change(
-                served, before, change.changed, change.removed, options, caller, "status"
-            )
+        entries = self._ownership.after_change(
+            served, before, change.changed, change.removed, options, caller, "status"
+        )
         if entries:
-            if not served.type.custom:
+            if not served.custom:
                 # Who owns what comes last, as everywhere but in custom resources.
                 meta.pop("managedFields", None)
             meta["managedFields"] = entries
@@ -261,7 +264,8 @@ class StatusWrites:
         """Write an object that is known to be valid, unless nothing changed: what a status lost on its way here may
         have been given back to it."""
         registry, before = self._registry, old.obj
-        namespace, name = before["metadata"].get("namespace", ""), before["metadata"]["name"]
+        meta = before["metadata"]
+        namespace, name = meta.get("namespace", ""), meta["name"]
         if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             attributes = Attributes(
                 "UPDATE", served, namespace, name, "status", new, before, caller, registry, False,
@@ -274,9 +278,8 @@ class StatusWrites:
             warnings.clear()
             return old
         try:
-            stored = registry.store.update(
-                served.bucket, registry.key(served, namespace, name), new, expected=old.revision, owned=True
-            )
+            key = f"{namespace}/{name}" if served.namespaced else name
+            stored = registry.store.update(served.bucket, key, new, expected=old.revision, owned=True)
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         stored.checked, stored.settled = True, old.settled
@@ -300,11 +303,23 @@ class StatusWrites:
             self._repeats.remember(asked, old.obj["status"], Change(written.stored.obj["status"], *fields))
 
 
+def _with_status(before: JsonObject, status: JsonObject) -> JsonObject:
+    """The object with another status, and no note of who changed it."""
+    meta: JsonObject = before["metadata"].copy()
+    del meta["resourceVersion"]
+    meta.pop("managedFields", None)
+    new = before.copy()
+    new["metadata"], new["status"] = meta, status
+    return new
+
+
 def _concerns_status(patch: JsonObject, meta: JsonObject) -> bool:
     """Whether a patch says nothing of the object but what becomes of its status, and which object it is meant for."""
-    named = patch.get("metadata")
-    if patch.keys() == {"status"}:
-        return True
-    if patch.keys() != {"metadata", "status"} or type(named) is not dict:
+    if "status" not in patch:
         return False
-    return all(key in MEANT_FOR and value == meta[key] for key, value in named.items())
+    if len(patch) == 1:
+        return True
+    named = patch.get("metadata")
+    if len(patch) > 2 or type(named) is not dict:
+        return False
+    return named == {key: meta[key] for key in named if key in MEANT_FOR}

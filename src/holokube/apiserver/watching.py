@@ -7,6 +7,7 @@ whatever the write itself was.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
@@ -24,7 +25,6 @@ from holokube.store.watch import Watch
 
 BOOKMARK_EVERY_S = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_tuple = tuple.__new__
 
 
 class WatchEvent(NamedTuple):
@@ -32,6 +32,10 @@ class WatchEvent(NamedTuple):
 
     type: str
     stored: Stored
+
+
+Shown = WatchEvent | StoreEvent
+"""An event as a watcher gets it: the store's own where this one sees everything just as it is stored."""
 
 
 class WatchStream:
@@ -53,7 +57,7 @@ class WatchStream:
         self._matches = selection.matches
         # The stored version of a custom resource may become another one while it is watched.
         self._shows_all = self._matches is None and not served.type.custom and conversion.is_stored_so(served)
-        """Whether this watcher sees everything just as it is stored."""
+        """Whether this watcher always sees everything just as it is stored."""
         self._bookmarks = options.bookmarks
         self._ready: list[WatchEvent] = []
         self._watch: Watch | None = None
@@ -67,6 +71,8 @@ class WatchStream:
         self._timekeeper: Callable[[], None] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = math.nan
+        """For when it is set; equal to nothing while there is none."""
         self._open(store, selection, options)
 
     def _open(self, store: Store, selection: Selection, options: ListOptions) -> None:
@@ -98,11 +104,9 @@ class WatchStream:
             return
         self._watch.add_listener(self._on_news)
 
-    def _on_news(self, _watch: Watch) -> None:
-        self._wake()
-
-    def _wake(self) -> None:
-        _finish(self._waiter)
+    def _on_news(self, _watch: Watch | None = None) -> None:
+        if self._waiter is not None:
+            _finish(self._waiter)
         if self._listener is not None:
             self._listener()
 
@@ -122,7 +126,7 @@ class WatchStream:
         self._last_bookmark_revision = revision
         return WatchEvent("BOOKMARK", Stored(obj, revision))
 
-    def take_ready(self) -> list[WatchEvent]:
+    def take_ready(self) -> Sequence[Shown]:
         """Everything that can be had without waiting."""
         ready, self._ready = self._ready, []
         if self._watch is not None and not self._failed:
@@ -132,13 +136,10 @@ class WatchStream:
                 self._failed = True
                 ready.append(_error(Expired(f"too old resource version: {problem}")))
                 return ready
-            if self._shows_all:
-                skip_until = self._skip_until
-                # The constructor of a named tuple is a function of Python, which tuple's own is not.
-                ready.extend([
-                    _tuple(WatchEvent, (one.type, one.stored)) for one in events if one.revision > skip_until
-                ])
-                return ready
+            if self._shows_all or (self._matches is None and conversion.is_stored_so(self._served)):
+                if events and events[0].revision <= self._skip_until:
+                    events = [event for event in events if event.revision > self._skip_until]
+                return [*ready, *events] if ready else events
             for event in events:
                 seen = self._see(event)
                 if seen is not None:
@@ -167,7 +168,7 @@ class WatchStream:
             return WatchEvent("DELETED", conversion.to_served(self._served, gone))
         return None
 
-    async def next_batch(self) -> Sequence[WatchEvent] | None:
+    async def next_batch(self) -> Sequence[Shown] | None:
         """Events as soon as there are any; None when the watch has ended."""
         while True:
             batch = self.poll()
@@ -179,10 +180,12 @@ class WatchStream:
             finally:
                 self._waiter = None
 
-    def poll(self) -> Sequence[WatchEvent] | None:
+    def poll(self) -> Sequence[Shown] | None:
         """Events if there are any; None when the watch has ended. Nothing means that one has to wait: a reader in
         ``next_batch`` is woken, and the listener is called."""
-        if self._rests():
+        watch = self._watch
+        if watch is not None and not watch.pending and self._timer_s == self._deadline and not watch.closed:
+            # Nothing has come, and the timer that tells of the end is set: every other look finds it so.
             return ()
         ready = self.take_ready()
         if ready:
@@ -204,16 +207,6 @@ class WatchStream:
         if until is not None:
             self._set_timer(until)
         return ()
-
-    def _rests(self) -> bool:
-        """Whether nothing has come, and the timer that tells of the end is set: most looks find it so."""
-        watch, until, timer = self._watch, self._deadline, self._timer
-        return (
-            timer is not None and until is not None and self._is_followed and timer.when() == until
-            and not self._ready and not self._failed
-            and watch is not None and not watch.pending and not watch.closed and not watch.overflowed
-            and self._clock.monotonic() < until
-        )  # fmt: skip
 
     def _due_bookmark(self) -> list[WatchEvent] | None:
         """How far the reader is, unless there is nothing to say that he has not been told."""
@@ -246,19 +239,20 @@ class WatchStream:
     def _set_timer(self, until: float) -> None:
         """A timer is set once per moment, however often there is news before it: thousands of watches wait most of the
         time."""
-        timer = self._timer
-        if timer is None or timer.when() != until:
-            if timer is not None:
-                timer.cancel()
+        if self._timer_s != until:
+            if self._timer is not None:
+                self._timer.cancel()
             self._timer = asyncio.get_running_loop().call_at(until, self._on_time)
+            self._timer_s = until
 
     def _on_time(self) -> None:
-        self._timer = None
-        _finish(self._waiter)
+        self._timer, self._timer_s = None, math.nan
+        if self._waiter is not None:
+            _finish(self._waiter)
         if self._timekeeper is not None:
             self._timekeeper()
 
-    async def __aiter__(self) -> AsyncIterator[WatchEvent]:
+    async def __aiter__(self) -> AsyncIterator[Shown]:
         try:
             while (batch := await self.next_batch()) is not None:
                 for event in batch:
@@ -272,12 +266,12 @@ class WatchStream:
             self._watch.close()
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        self._wake()
+            self._timer, self._timer_s = None, math.nan
+        self._on_news()
 
 
-def _finish(waiter: asyncio.Future[None] | None) -> None:
-    if waiter is not None and not waiter.done():
+def _finish(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
         waiter.set_result(None)
 
 

@@ -348,40 +348,44 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     # --- running
 
     def _run_once(self) -> None:
-        ready = self._ready
-        timers = self._timers
-        self._rounds_to_poll -= 1
-        if self._rounds_to_poll <= 0 or self._watcher.watched > self._own_fds:
-            self._poll(0)
-        if self._kept_back:
-            self._rounds_kept_back += 1
-            if not ready or self._rounds_kept_back > _ROUNDS_KEPT_BACK:
-                ready.extend(self._kept_back)
-                self._kept_back.clear()
-                self._rounds_kept_back = 0
-        if not ready and not self._stopping:
-            self._pass_time()
-        if timers and timers[0][0] <= self._clock.monotonic():
-            self._collect_due()
-        if self._debug:
-            self._run_ready_debugging(ready)
-            return
-        # Callbacks added meanwhile wait for the next round, as in every asyncio loop.
-        next_ready = ready.popleft
-        for _ in range(len(ready)):
-            handle = next_ready()
-            if type(handle) is _Call:
-                # What Handle._run does, without its call: a day of a cluster has millions of these.
-                if not handle._cancelled:  # noqa: SLF001 - our own class
-                    try:
-                        handle._context.run(handle._callback, *handle._args)  # noqa: SLF001 - our own class
-                    except (SystemExit, KeyboardInterrupt):
-                        raise
-                    except BaseException as error:
-                        self._report_failure(handle, error)
-            elif not handle._cancelled:  # noqa: SLF001 - running handles is the loop's own business
-                handle._run()  # noqa: SLF001 - as above
-        handle = None  # type: ignore[assignment]  # the loop must not keep the last callback's objects alive
+        """Runs round after round until the loop is to stop: all that asyncio would do in between is to ask for that."""
+        ready, timers, kept_back, next_ready = self._ready, self._timers, self._kept_back, self._ready.popleft
+        watcher, own_fds, now_s = self._watcher, self._own_fds, self._clock.monotonic
+        while True:
+            self._rounds_to_poll -= 1
+            if self._rounds_to_poll <= 0 or watcher.watched > own_fds:
+                self._poll(0)
+            if kept_back:
+                self._rounds_kept_back += 1
+                if not ready or self._rounds_kept_back > _ROUNDS_KEPT_BACK:
+                    ready.extend(kept_back)
+                    kept_back.clear()
+                    self._rounds_kept_back = 0
+            if not ready and not self._stopping:
+                self._pass_time()
+            if timers and timers[0][0] <= now_s():
+                self._collect_due()
+            # Callbacks added meanwhile wait for the next round, as in every asyncio loop.
+            handles = len(ready)
+            if self._debug:
+                self._run_ready_debugging(ready)
+                handles = 0
+            for _ in range(handles):
+                handle = next_ready()
+                if type(handle) is _Call:
+                    # What Handle._run does, without its call: a day of a cluster has millions of these.
+                    if not handle._cancelled:  # noqa: SLF001 - our own class
+                        try:
+                            handle._context.run(handle._callback, *handle._args)  # noqa: SLF001 - our own class
+                        except (SystemExit, KeyboardInterrupt):
+                            raise
+                        except BaseException as error:
+                            self._report_failure(handle, error)
+                elif not handle._cancelled:  # noqa: SLF001 - running handles is the loop's own business
+                    handle._run()  # noqa: SLF001 - as above
+            handle = None  # type: ignore[assignment]  # the loop must not keep the last callback's objects alive
+            if self._stopping:
+                return
 
     def _report_failure(self, handle: _Call, error: BaseException) -> None:
         """What asyncio does with an error that a callback lets out."""

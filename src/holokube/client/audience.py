@@ -17,6 +17,8 @@ Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
 that was new in the change before, so that a handler which keeps sums can take away what it had added. A resync
 is a ``MODIFIED`` whose old is its new. The cache may be ahead of what a handler is told: changes that come together
 are all taken over before anybody is told of the first."""
+Concern = Callable[[JsonObject | None, JsonObject | None], bool]
+"""Whether a change, told as (old, new), may concern somebody at all."""
 
 ANYTHING_ELSE: Final = 1
 SPEC: Final = 2
@@ -95,6 +97,8 @@ class Listener:
     """Whether it is told of objects that nobody controls, if ``controlled_by`` is given."""
     hears_comings: bool = True
     """Whether it is told that an object came or went, and not only of changes."""
+    concerns: Concern | None = None
+    """If given, it is asked of each change first: most that get so far concern nobody, and to be told costs more."""
     is_away: bool = False
     is_dismissed: bool = False
 

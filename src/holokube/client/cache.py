@@ -43,35 +43,53 @@ class Index:
         self._values: dict[str, tuple[str, ...]] = {}
         """Under which values an object is listed now; those under none are left out."""
 
-    def replace(self, key: str, new: JsonObject | None) -> None:
+    def add(self, key: str, obj: JsonObject) -> None:
+        """Takes an object in that was not there before."""
+        values = tuple(self._function(obj))
+        # Many indexes leave most objects out.
+        if values:
+            self._values[key] = values
+            self._enter(key, values)
+
+    def replace(self, key: str, new: JsonObject) -> None:
         """Takes an object's change over. Its place is kept where the value is the same."""
         before = self._values.get(key, ())
-        found = self._function(new) if new is not None else ()
-        # Most changes leave an object where it is, and only its key is listed; many indexes leave most objects out.
-        if not found and not before:
-            return
-        after = tuple(found)
+        after = tuple(self._function(new))
+        # Most changes leave an object where it is, and only its key is listed.
         if before == after:
             return
-        by_value = self.by_value
-        for value in after:
-            if value not in before:
-                keys = by_value.get(value)
-                if keys is None:
-                    by_value[value] = {key: None}
-                else:
-                    keys[key] = None
         if after:
             self._values[key] = after
         else:
             del self._values[key]
+        self._enter(key, [value for value in after if value not in before] if before else after)
         if before:
-            for value in dict.fromkeys(before):
-                if value not in after:
-                    keys = by_value[value]
-                    del keys[key]
-                    if not keys:
-                        del by_value[value]
+            self._leave(key, [value for value in before if value not in after])
+
+    def remove(self, key: str) -> None:
+        """Forgets an object."""
+        values = self._values.pop(key, None)
+        if values is not None:
+            self._leave(key, values)
+
+    def _enter(self, key: str, values: Iterable[str]) -> None:
+        by_value = self.by_value
+        for value in values:
+            keys = by_value.get(value)
+            if keys is None:
+                by_value[value] = {key: None}
+            else:
+                keys[key] = None
+
+    def _leave(self, key: str, values: Iterable[str]) -> None:
+        by_value = self.by_value
+        for value in values:
+            keys = by_value.get(value)
+            # One that is named twice has been left already.
+            if keys is not None and key in keys:
+                del keys[key]
+                if not keys:
+                    del by_value[value]
 
     def get(self, value: str) -> Iterable[str]:
         """The keys under a value, in the order in which they came there."""
@@ -117,11 +135,17 @@ class Lister:
 
     def by_index(self, index: str, value: str) -> JsonObjects:
         """The objects that an index lists under a value."""
-        keys = self._index(index).by_value.get(value)
+        found = self._indexes.get(index)
+        if found is None or not found.is_kept:
+            found = self._index(index)
+        keys = found.by_value.get(value)
         if keys is None:
             return []
-        objects = self._objects
-        return [objects[key] for key in keys]
+        if len(keys) == 1:
+            # As is most often so; to go through them costs more than to find the one.
+            (key,) = keys
+            return [self._objects[key]]
+        return [*map(self._objects.__getitem__, keys)]
 
     def has_indexed(self, index: str, value: str) -> bool:
         """Whether an index lists anything under a value."""
@@ -148,7 +172,7 @@ class Lister:
 
     def _keep(self, index: Index) -> None:
         for key, obj in self._objects.items():
-            index.replace(key, obj)
+            index.add(key, obj)
         index.is_kept = True
         self._concerned.clear()
 
@@ -176,9 +200,10 @@ class Cache(Lister):
 
     def put(self, key: str, obj: JsonObject, aspects: int = EXISTENCE) -> None:
         """Takes an object's state over, which differs from the one before in the aspects named."""
+        is_new = bool(aspects & EXISTENCE) and key not in self._objects
         # Where an object lives is a part of its key.
-        if aspects & EXISTENCE and self._namespaces.is_kept:
-            self._namespaces.replace(key, obj)
+        if is_new and self._namespaces.is_kept:
+            self._namespaces.add(key, obj)
         concerned = self._concerned.get(aspects)
         if concerned is None:
             concerned = tuple(
@@ -186,15 +211,18 @@ class Cache(Lister):
             )
             self._concerned[aspects] = concerned
         for index in concerned:
-            index.replace(key, obj)
+            if is_new:
+                index.add(key, obj)
+            else:
+                index.replace(key, obj)
         self._objects[key] = obj
 
     def remove(self, key: str) -> None:
         if self._namespaces.is_kept:
-            self._namespaces.replace(key, None)
+            self._namespaces.remove(key)
         for index in self._indexes.values():
             if index.is_kept:
-                index.replace(key, None)
+                index.remove(key)
         del self._objects[key]
 
     def all_keys(self) -> Strings:

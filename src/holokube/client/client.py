@@ -21,6 +21,9 @@ JsonObject = dict[str, Any]
 
 _Follow = Callable[[OnEvents, GoOn | None], Awaitable[None]]
 
+_tuple = tuple.__new__
+"""Makes a ``Call`` as its constructor does, which is a function of Python: all that is written comes by here."""
+
 PAGE_SIZE = 500
 """Objects per page of a whole list, the number upstream's own pager uses."""
 
@@ -47,7 +50,10 @@ class ListResult:
 
 
 class Client:
-    """All verbs of the API on one transport."""
+    """All verbs of the API on one transport.
+
+    Most hand on the transport's own coroutine, and are no coroutines themselves: each step on the way costs all calls.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
@@ -65,7 +71,7 @@ class Client:
 
     # Reading
 
-    async def get(
+    def get(
         self,
         resource: Resource,
         name: str,
@@ -73,9 +79,9 @@ class Client:
         *,
         subresource: str = "",
         resource_version: str = "",
-    ) -> JsonObject:
-        query = _query(resourceVersion=resource_version)
-        return await self.transport.call(_named("get", resource, name, namespace, subresource, query))
+    ) -> Coroutine[Any, Any, JsonObject]:
+        query = _query(resourceVersion=resource_version) if resource_version else {}
+        return self.transport.call(_named("get", resource, name, namespace, subresource, query))
 
     async def list(
         self,
@@ -235,7 +241,7 @@ class Client:
 
     # Writing
 
-    async def create(
+    def create(
         self,
         resource: Resource,
         obj: Mapping[str, Any],
@@ -245,24 +251,17 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
         field_manager: str = "",
-    ) -> JsonObject:
+    ) -> Coroutine[Any, Any, JsonObject]:
         """Creates an object; ``name`` is needed only to create a subresource such as ``token``."""
         space = namespace or str(obj.get("metadata", {}).get("namespace") or "")
         if resource.namespaced and not space:
             raise ValueError(_NO_NAMESPACE.format("create", resource.qualified_name))
-        return await self.transport.call(
-            Call(
-                "create",
-                resource,
-                _space(resource, space),
-                name,
-                subresource,
-                _write_query(dry_run, field_manager),
-                _typed(resource, obj, subresource),
-            )
-        )
+        query, body = _write_query(dry_run, field_manager), _typed(resource, obj, subresource)
+        if not resource.namespaced:
+            space = ""
+        return self.transport.call(_tuple(Call, ("create", resource, space, name, subresource, query, body, JSON)))
 
-    async def update(
+    def update(
         self,
         resource: Resource,
         obj: Mapping[str, Any],
@@ -272,10 +271,10 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
         field_manager: str = "",
-    ) -> JsonObject:
+    ) -> Coroutine[Any, Any, JsonObject]:
         """Replaces an object; its ``metadata.resourceVersion``, if set, must still be the current one."""
         meta = obj.get("metadata", {})
-        return await self.transport.call(
+        return self.transport.call(
             _named(
                 "update",
                 resource,
@@ -297,7 +296,7 @@ class Client:
     ) -> Coroutine[Any, Any, JsonObject]:
         return self.update(resource, obj, namespace, subresource="status", field_manager=field_manager)
 
-    async def patch(
+    def patch(
         self,
         resource: Resource,
         name: str,
@@ -309,13 +308,13 @@ class Client:
         dry_run: bool = False,
         field_manager: str = "",
         force: bool = False,
-    ) -> JsonObject:
+    ) -> Coroutine[Any, Any, JsonObject]:
         """Changes part of an object. ``force`` takes over fields that others own (``APPLY`` only)."""
         query = _write_query(dry_run, field_manager)
         if force:
             query["force"] = "true"
-        return await self.transport.call(
-            _named("patch", resource, name, namespace, subresource, query, patch, type.value)
+        return self.transport.call(
+            _named("patch", resource, name, namespace, subresource, query, patch, type._value_)
         )
 
     def patch_status(
@@ -357,7 +356,7 @@ class Client:
             force=force,
         )
 
-    async def delete(
+    def delete(
         self,
         resource: Resource,
         name: str,
@@ -368,10 +367,10 @@ class Client:
         uid: str = "",
         resource_version: str = "",
         dry_run: bool = False,
-    ) -> JsonObject:
+    ) -> Coroutine[Any, Any, JsonObject]:
         """Deletes an object; with ``uid`` or ``resource_version`` only if it is still that one."""
         options = _delete_options(grace_s, propagation, uid, resource_version, dry_run)
-        return await self.transport.call(_named("delete", resource, name, namespace, "", {}, options))
+        return self.transport.call(_named("delete", resource, name, namespace, "", {}, options))
 
     async def delete_collection(
         self,
@@ -408,7 +407,7 @@ class Client:
         """Puts back a ``Scale`` as ``get_scale`` returned it, with ``spec.replicas`` changed."""
         return await self.update(resource, scale, namespace, name=name, subresource="scale")
 
-    async def bind(self, namespace: str, pod: str, node: str, *, uid: str = "") -> JsonObject:
+    def bind(self, namespace: str, pod: str, node: str, *, uid: str = "") -> Coroutine[Any, Any, JsonObject]:
         """Puts a pod on a node; with ``uid`` only if the pod is still that one."""
         meta = {"name": pod, "namespace": namespace}
         if uid:
@@ -419,7 +418,7 @@ class Client:
             "metadata": meta,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        return await self.transport.call(Call("create", PODS, namespace, pod, "binding", {}, body))
+        return self.transport.call(Call("create", PODS, namespace, pod, "binding", {}, body))
 
     async def evict(
         self,
@@ -489,7 +488,8 @@ def _named(
         raise ValueError(f"{verb} {resource.qualified_name}: the object's name is empty")
     if resource.namespaced and not namespace:
         raise ValueError(_NO_NAMESPACE.format(verb, resource.qualified_name))
-    return Call(verb, resource, _space(resource, namespace), name, subresource, query, body, content_type)
+    space = namespace or "" if resource.namespaced else ""
+    return _tuple(Call, (verb, resource, space, name, subresource, query, body, content_type))
 
 
 def _typed(resource: Resource, obj: Mapping[str, Any], subresource: str) -> JsonObject:
@@ -528,9 +528,8 @@ def _delete_options(
         options["gracePeriodSeconds"] = grace_s
     if propagation:
         options["propagationPolicy"] = propagation
-    preconditions = _query(uid=uid, resourceVersion=resource_version)
-    if preconditions:
-        options["preconditions"] = preconditions
+    if uid or resource_version:
+        options["preconditions"] = _query(uid=uid, resourceVersion=resource_version)
     if dry_run:
         options["dryRun"] = ["All"]
     return {"apiVersion": "v1", "kind": "DeleteOptions", **options} if options else None

@@ -21,6 +21,7 @@ from holokube.client.audience import (
     EVERYTHING,
     EXISTENCE,
     Audience,
+    Concern,
     EventType,
     Handler,
     Hearers,
@@ -121,19 +122,20 @@ class Informer:
 
     def listen(
         self, on_event: Handler, *, heeds: int = EVERYTHING, controlled_by: Kind | None = None,
-        hears_orphans: bool = True, hears_comings: bool = True,
+        hears_orphans: bool = True, hears_comings: bool = True, concerns: Concern | None = None,
     ) -> Listener:  # fmt: skip
         """As ``add_handler``, but only for changes in the respects that are named (``client.audience``), and to
         objects that are not controlled by something of another group and kind, nor perhaps by nobody at all;
-        ``dismiss`` ends it.
+        ``dismiss`` ends it. What is left goes no further than to ``concerns`` if that says so.
 
         That an object came or went is told as well, unless ``hears_comings`` is False. ``old`` is the state before this
         very change, which need not be the one last told of.
         """
-        listener = Listener(on_event, heeds, controlled_by, hears_orphans, hears_comings)
+        listener = Listener(on_event, heeds, controlled_by, hears_orphans, hears_comings, concerns)
+        alone = Hearers((listener,))
         for obj in self._cache:
             if listener.hears(EXISTENCE, controller_kind(obj)):
-                self._call(on_event, "ADDED", None, obj)
+                self._tell_of_one((alone, "ADDED", None, obj))
         self._audience.add(listener)
         return listener
 
@@ -290,7 +292,8 @@ class Informer:
             self._take_over(events, news)
         finally:
             # What has been taken over is told even if the rest could not be.
-            self._tell_all(news)
+            if news:
+                self._tell_all(news)
 
     def _take_over(self, events: Sequence[WatchEvent], news: list[_News]) -> None:
         transform = self._transform
@@ -342,7 +345,8 @@ class Informer:
             old = self._cache.by_key(key)
             if old is None or _version(old) != _version(obj) or _uid(old) != _uid(obj):
                 self._put(key, obj, news)
-        self._tell_all(news)
+        if news:
+            self._tell_all(news)
         self._version = version
         self._must_list = False
         self._has_synced = True
@@ -380,9 +384,12 @@ class Informer:
     def _tell_all(self, news: list[_News]) -> None:
         """Tells each listener of all that concerns it before the next one: one after the other has the processor do
         the same again and again, which it is much quicker at than at a bit of everything for each of the changes."""
+        if len(news) == 1:
+            self._tell_of_one(news[0])
+            return
         everything = frozenset([one[0] for one in news])
         if len(everything) <= 1:
-            for listener in news[0][0] if news else ():
+            for listener in news[0][0]:
                 self._tell_one(listener, news)
             return
         # Most listeners are told of all of it; some that are told of less have the same share.
@@ -393,13 +400,27 @@ class Informer:
                 share = shares[heard] = [one for one in news if one[0] in heard]
             self._tell_one(listener, share)
 
+    def _tell_of_one(self, change: _News) -> None:
+        """Tells all of a change that came alone, as most do."""
+        hearers, what, old, new = change
+        for listener in hearers:
+            if listener.is_dismissed:
+                continue
+            concerns = listener.concerns
+            try:
+                if concerns is None or concerns(old, new):
+                    listener.handler(what, old, new)
+            except Exception as error:
+                self._report(error, what, old, new)
+
     def _tell_one(self, listener: Listener, news: Sequence[_News]) -> None:
-        handler = listener.handler
+        handler, concerns = listener.handler, listener.concerns
         for _, what, old, new in news:
             if listener.is_dismissed:
                 return
             try:
-                handler(what, old, new)
+                if concerns is None or concerns(old, new):
+                    handler(what, old, new)
             except Exception as error:
                 self._report(error, what, old, new)
 
@@ -407,15 +428,7 @@ class Informer:
         """Tells everybody, whatever it is that has changed."""
         obj = new if new is not None else old
         assert obj is not None, "something came, went or changed"
-        self._tell_all([(self._audience.of(EVERYTHING, obj), type, old, new)])
-
-    def _call(
-        self, handler: Handler, type: EventType, old: JsonObject | None, new: JsonObject | None
-    ) -> None:
-        try:
-            handler(type, old, new)
-        except Exception as error:
-            self._report(error, type, old, new)
+        self._tell_of_one((self._audience.of(EVERYTHING, obj), type, old, new))
 
     def _report(
         self, error: Exception, type: EventType, old: JsonObject | None, new: JsonObject | None

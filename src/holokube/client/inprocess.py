@@ -29,8 +29,7 @@ from holokube.apiserver.resources import Served
 from holokube.apiserver.subresources.binding import bind_at_once
 from holokube.apiserver.subresources.bodies import success
 from holokube.apiserver.subresources.logs import TextStream
-from holokube.apiserver.watching import WatchEvent as StoredEvent
-from holokube.apiserver.watching import WatchStream
+from holokube.apiserver.watching import Shown, WatchStream
 from holokube.base.errors import StoreReadOnly, TransportError
 from holokube.base.loop import VirtualTimeLoop
 from holokube.client.resources import Resource
@@ -47,6 +46,8 @@ _OPTION_KINDS = {"create": "CreateOptions", "update": "UpdateOptions"}
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _NO_OPTIONS = WriteOptions.parse({}, "PatchOptions")
 _tuple = tuple.__new__
+_Resolved = tuple[Resource, Served, tuple[str, ...], tuple[str, ...]]
+"""A resource, what is served for it, and the verbs of that and of its status; none where it has no status."""
 
 
 class InProcessTransport:
@@ -60,7 +61,7 @@ class InProcessTransport:
         self._open: set[WatchStream] = set()
         self._closed = False
         self._calls = 0
-        self._resolved: dict[int, tuple[Resource, Served]] = {}
+        self._resolved: dict[int, _Resolved] = {}
         """By identity of a resource: what is served for it, as long as no resource comes or goes."""
         self._resolved_at = -1
         self._documents: dict[str, JsonObject] = {}
@@ -77,17 +78,20 @@ class InProcessTransport:
         try:
             known = self._resolved.get(id(resource))
             if known is None or known[0] is not resource or self._resolved_at != self._table.generation:
-                known = resource, self._resolve(resource)
-            served = known[1]
-            if subresource and subresource != "status":
-                if (
-                    subresource == "binding" and verb == "create" and served.bucket == "pods" and not query
-                    and bind_at_once(registry, served, namespace, name, body)
-                ):  # fmt: skip
-                    return success()
-                return await self._subresource(call, served)
-            info = served.info
-            if verb not in (info.verbs if not subresource else info.subresources["status"].verbs):
+                known = self._resolve(resource)
+            _, served, verbs, status_verbs = known
+            if subresource:
+                if subresource != "status":
+                    if (
+                        subresource == "binding" and verb == "create" and served.bucket == "pods" and not query
+                        and bind_at_once(registry, served, namespace, name, body)
+                    ):  # fmt: skip
+                        return success()
+                    return await self._subresource(call, served)
+                verbs = status_verbs
+            if verb not in verbs:
+                if not verbs:
+                    raise NotFound("the server could not find the requested resource", details={})
                 raise MethodNotAllowed("the server does not allow this method on the requested resource", details={})
             # The most frequent come first, and straight from here: a cluster at work writes, and every step costs.
             if verb == "patch":
@@ -110,7 +114,7 @@ class InProcessTransport:
                         return replaced.obj
                 updated = await registry.update(served, namespace, name, body, options, self._caller, subresource)
                 return updated.stored.obj
-            if verb == "create" and info.verbs != ("create",):
+            if verb == "create" and verbs != ("create",):
                 options = _options(call) if query else _NO_OPTIONS
                 one_more = self._at_once.create(served, namespace, body, options, self._caller)
                 if one_more is not None:
@@ -293,15 +297,17 @@ class InProcessTransport:
     def _served(self, resource: Resource) -> Served:
         return self._registry.resolve(resource.group, resource.version, resource.plural)
 
-    def _resolve(self, resource: Resource) -> Served:
+    def _resolve(self, resource: Resource) -> _Resolved:
         """As ``_served``, with a note of the answer: components ask for the same few resources, over and over."""
         generation = self._table.generation
         if self._resolved_at != generation or len(self._resolved) >= RESOURCES_KEPT:
             self._resolved_at = generation
             self._resolved.clear()
         served = self._served(resource)
-        self._resolved[id(resource)] = resource, served
-        return served
+        info = served.info
+        status = info.subresources.get("status")
+        found = self._resolved[id(resource)] = resource, served, info.verbs, () if status is None else status.verbs
+        return found
 
     def _check_open(self, call: Call) -> None:
         if self._closed:
@@ -389,17 +395,16 @@ class _Delivery:
 
     def _deliver(self) -> None:
         self._is_due = False
-        ended = self.ended
+        ended, poll = self.ended, self._stream.poll
         try:
             while not ended.done():
-                batch = self._stream.poll()
-                if batch is None:
-                    if self._lasts_on is None or not self._lasts_on():
-                        ended.set_result(None)
-                elif batch:
+                batch = poll()
+                if batch:
                     self._on_events(_as_events(batch))
-                else:
+                elif batch is not None:
                     return
+                elif self._lasts_on is None or not self._lasts_on():
+                    ended.set_result(None)
         except Exception as error:
             ended.set_exception(error)
 
@@ -409,6 +414,9 @@ def _options(call: Call) -> WriteOptions:
     return WriteOptions.parse(call.query, kind, apply=call.content_type == APPLY)
 
 
-def _as_events(batch: Sequence[StoredEvent]) -> list[WatchEvent]:
-    # As the constructor does, which is a function of Python: all that happens comes by here.
-    return [_tuple(WatchEvent, (what, stored.obj)) for what, stored in batch]
+def _as_events(batch: Sequence[Shown]) -> list[WatchEvent]:
+    # As the constructor does, which is a function of Python: all that happens comes by here, most of it alone.
+    if len(batch) == 1:
+        only = batch[0]
+        return [_tuple(WatchEvent, (only.type, only.stored.obj))]
+    return [_tuple(WatchEvent, (one.type, one.stored.obj)) for one in batch]

@@ -102,14 +102,18 @@ class PodKeeper:
 
     def see(self, pod: JsonObject, node: NodeRecord) -> None:
         """A pod of one of our nodes is new or has changed."""
-        key, meta = object_key(pod), pod["metadata"]
+        key = object_key(pod)
         record = self._records.get(key)
-        if record is not None and record.run.uid != meta["uid"]:
-            self._forget(record)
-            record = None
+        if record is not None:
+            if record.pod is pod:
+                # The echo of our own write, from a server of this process: its answer was the very object.
+                return
+            if record.run.uid != pod["metadata"]["uid"]:
+                self._forget(record)
+                record = None
         if record is None:
             record = self._meet(key, pod, node)
-        elif meta.get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
+        elif pod["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
             # The echo of our own write, which was acted upon when the answer came. The informer keeps this object
             # anyway, so that the answer needs no memory.
             record.pod = pod
@@ -200,6 +204,8 @@ class PodKeeper:
 
     def _emit(self, record: PodRecord, commands: Sequence[Command]) -> list[Write]:
         """Sends the events among the commands; what is left are writes."""
+        if len(commands) == 1 and not isinstance(commands[0], EmitEvent):
+            return [commands[0]]
         writes: list[Write] = []
         for command in commands:
             if isinstance(command, EmitEvent):

@@ -44,6 +44,8 @@ class Urgency(IntEnum):
 
 _LEASE: Final = Urgency.LEASE
 _EVENT: Final = Urgency.EVENT
+_JOBS_PER_WORKER: Final = 8
+"""For so many jobs that come together one worker more is woken at once; the others wake each other if need be."""
 
 
 @dataclass(slots=True)
@@ -129,6 +131,10 @@ class WritePool:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._idle_lease: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
+        self._waiting = 0
+        """How many jobs are queued."""
+        self._coming = 0
+        """How many workers for all jobs were woken and have not looked around yet."""
         self._active = 0
         self.dropped_events = 0
         self._log = get_logger("holokube.hollow.writes")
@@ -136,7 +142,7 @@ class WritePool:
     @property
     def queued(self) -> int:
         """How many jobs wait."""
-        return sum(map(len, self._queues))
+        return self._waiting
 
     @property
     def is_idle(self) -> bool:
@@ -160,7 +166,7 @@ class WritePool:
             queue.clear()
         self._idle.clear()
         self._idle_lease.clear()
-        self._active = 0
+        self._active = self._waiting = self._coming = 0
 
     def submit(self, urgency: Urgency, job: Job) -> bool:
         """Queues a job; only events are ever refused, when too many of them wait already."""
@@ -169,8 +175,12 @@ class WritePool:
             self.dropped_events += 1
             return False
         queue.append(job)
-        if not (urgency is _LEASE and self._wake(self._idle_lease)) and self._idle:
-            self._wake(self._idle)
+        self._waiting += 1
+        if urgency is _LEASE and self._wake(self._idle_lease):
+            return True
+        # Where answers come at once, one worker does all; should it have to wait after all, another is at hand.
+        if self._waiting == 1 or self._waiting % _JOBS_PER_WORKER == 2:
+            self._coming += self._wake(self._idle)
         return True
 
     @staticmethod
@@ -195,7 +205,13 @@ class WritePool:
                 future: asyncio.Future[None] = create_future()
                 idle.append(future)
                 await future
+                if not only_leases:
+                    self._coming -= 1
                 continue
+            self._waiting -= 1
+            if self._waiting and not self._coming:
+                # One that waits for an answer keeps nobody.
+                self._coming += self._wake(self._idle)
             self._active += 1
             try:
                 await job()

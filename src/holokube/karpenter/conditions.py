@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holokube.karpenter.api.labels import NODECLAIM_READY_NEEDS, NODEPOOL_READY_NEEDS, READY
-from holokube.kube.conditions import ConditionStatus, conditions_of, find_condition, remove_condition
+from holokube.kube.conditions import ConditionStatus, conditions_of, get_condition, remove_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 
@@ -28,8 +28,8 @@ class ConditionSet:
 
     def get(self, obj: Mapping[str, Any], type: str) -> JsonObject | None:
         """The condition; one that Ready depends on is Unknown when it was never set."""
-        found = find_condition(conditions_of(obj), type)
-        if found is None and type in (*self.dependents, READY):
+        found = get_condition(obj, type)
+        if found is None and (type == READY or type in self.dependents):
             reason, message = _AWAITING
             return _condition(obj, type, "Unknown", reason, message, _created(obj))
         return found
@@ -82,7 +82,7 @@ class ConditionSet:
         if not all(one["status"] == "True" for one in asked):
             return False
         root = found[READY]
-        if (root["status"], root.get("reason"), root.get("message")) != self._root(conditions):
+        if (root["status"], root.get("reason"), root.get("message")) != self._root(found):
             return False
         for one in (root, *asked):
             if one.keys() != (_FIELDS if generation is None else _FIELDS_AND_GENERATION) or not (
@@ -104,18 +104,21 @@ class ConditionSet:
     ) -> JsonObject:
         now = format_time(now_s)
         conditions = list(conditions_of(obj))
+        # Of several of a type the first counts, so that it is written last.
+        found = {one["type"]: one for one in reversed(conditions)}
         for missing in self.dependents:
-            if find_condition(conditions, missing) is None:
-                conditions.append(_condition(obj, missing, "Unknown", *_AWAITING, _created(obj) or now))
-        _put(obj, conditions, type, status, reason, message, now)
+            if missing not in found:
+                found[missing] = _condition(obj, missing, "Unknown", *_AWAITING, _created(obj) or now)
+                conditions.append(found[missing])
+        found[type] = _put(obj, conditions, type, status, reason, message, now)
         if self.dependents:
-            _put(obj, conditions, READY, *self._root(conditions), now)
+            _put(obj, conditions, READY, *self._root(found), now)
         conditions.sort(key=lambda one: (one["type"] == READY, one.get("lastTransitionTime") or ""))
         return obj if conditions == conditions_of(obj) else _with_conditions(obj, conditions)
 
-    def _root(self, conditions: list[JsonObject]) -> tuple[ConditionStatus, str, str]:
-        found = [find_condition(conditions, name) for name in self.dependents]
-        unwell = [one for one in found if one is not None and one["status"] != "True"]
+    def _root(self, found: Mapping[str, JsonObject]) -> tuple[ConditionStatus, str, str]:
+        """What Ready is, by the conditions of all types that it depends on."""
+        unwell = [one for name in self.dependents if (one := found[name])["status"] != "True"]
         if not unwell:
             return "True", READY, ""
         message = ", ".join(f"{one['type']}={one['status']}" for one in unwell)
@@ -137,13 +140,16 @@ def _put(
     reason: str,
     message: str,
     now: str,
-) -> None:
+) -> JsonObject:
+    """Puts a condition into a list, and gives it back."""
     for place, old in enumerate(conditions):
         if old["type"] == type:
             since = old.get("lastTransitionTime") or now if old["status"] == status else now
-            conditions[place] = _condition(obj, type, status, reason, message, since)
-            return
-    conditions.append(_condition(obj, type, status, reason, message, now))
+            made = conditions[place] = _condition(obj, type, status, reason, message, since)
+            return made
+    made = _condition(obj, type, status, reason, message, now)
+    conditions.append(made)
+    return made
 
 
 def _condition(

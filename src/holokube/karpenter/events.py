@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, Final
 
 from holokube.base.clock import Clock
@@ -13,6 +14,7 @@ from holokube.runtime.ratelimit import TokenBucket
 DEDUPE_S: Final = 120.0
 UNCONSOLIDATABLE_DEDUPE_S: Final = 900.0
 _SWEEP_EVERY: Final = 1024
+_TOGETHER_MAX: Final = 1024
 
 DISRUPTION_BLOCKED: Final = "DisruptionBlocked"
 DISRUPTION_LAUNCHING: Final = "DisruptionLaunching"
@@ -73,6 +75,8 @@ class Publisher:
         self._decided: dict[tuple[str, str], tuple[str, str]] = {}
         self._until_s: dict[str, dict[_Same, float]] = {}
         """By reason."""
+        self._told_together: dict[tuple[str, str], tuple[Sequence[Mapping[str, Any]], float]] = {}
+        """By reason and message: objects of which all were told, and until when none of them is told again."""
         self._told = 0
         self._next_sweep = _SWEEP_EVERY
         self._buckets = {name: TokenBucket(clock, per_s=_PER_S, burst=_BURST) for name in _BUDGETS}
@@ -90,16 +94,27 @@ class Publisher:
         self._publish(obj, NORMAL, reason, message, same, dedupe_s, budget)
 
     def normal_for_each(
-        self, objects: Iterable[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""
+        self, objects: Sequence[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""
     ) -> None:
         """The same happened to each of them. Most of many have usually been told of a moment ago, and cost little."""
         now_s = self._clock.monotonic()
+        together = self._told_together.get((reason, message))
+        if together is not None and together[1] > now_s and _are_same(together[0], objects):
+            return
         known = self._until_s.setdefault(reason, {})
+        quiet_until_s = now_s + DEDUPE_S
         for obj in objects:
-            if known.get(obj["metadata"].get("uid", ""), now_s) <= now_s:
+            uid = obj["metadata"].get("uid", "")
+            until_s = known.get(uid, now_s)
+            if until_s <= now_s:
                 self._publish(obj, NORMAL, reason, message, (), DEDUPE_S, budget)
                 # What is known by a reason is put away now and then, and begun anew.
                 known = self._until_s[reason]
+            elif until_s < quiet_until_s:
+                quiet_until_s = until_s
+        if len(self._told_together) >= _TOGETHER_MAX:
+            self._told_together.clear()
+        self._told_together[reason, message] = tuple(objects), quiet_until_s
 
     def warning(
         self,
@@ -173,6 +188,11 @@ class Publisher:
 
 def _key(same: tuple[str, ...]) -> _Same:
     return same[0] if len(same) == 1 else same
+
+
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether these are the very same objects, in the same order; nothing of them is looked at."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def cut(message: str) -> str:

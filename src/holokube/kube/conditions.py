@@ -39,8 +39,11 @@ def get_condition(obj: Mapping[str, Any], type: str) -> JsonObject | None:
 
 def has_status(obj: Mapping[str, Any], type: str, status: ConditionStatus) -> bool:
     """Whether the condition is there with that status."""
-    condition = get_condition(obj, type)
-    return condition is not None and condition.get("status") == status
+    # As ``get_condition`` finds it, without another call.
+    for condition in (obj.get("status") or _NO_STATUS).get("conditions") or ():
+        if condition.get("type") == type:
+            return bool(condition.get("status") == status)
+    return False
 
 
 def is_true(obj: Mapping[str, Any], type: str) -> bool:

@@ -181,7 +181,7 @@ class Tally:
         """Some pods came to a node, or left it."""
         eligibility = self.ground.eligibility
         if eligibility is None or eligibility.mask[row]:
-            domain = self.column.ids[row]
+            domain = self.column.ids.item(row)
             if domain:
                 self.counts[domain] += pods
                 self._changes += 1
@@ -297,15 +297,17 @@ class CounterTable:
         self, cls: PodClass, label_set: LabelSet, terminating: bool, pods_on_rows: Iterable[tuple[int, int]]
     ) -> None:
         """Pods that are alike came to nodes, or (fewer than none) left them; how many is given by row."""
-        counters = self._counters_of(label_set, terminating)
-        has_holders = bool(cls.anti_affinity or cls.pulls)
         for row, pods in pods_on_rows:
-            for counter in counters:
-                counter.add(row, pods)
-            if label_set.add(row, pods, terminating=terminating):
-                del self._label_sets[label_set.key]
-            if has_holders:
-                self._change_holders(cls, row, pods)
+            self.change_pods_on(row, cls, label_set, terminating, pods)
+
+    def change_pods_on(self, row: int, cls: PodClass, label_set: LabelSet, terminating: bool, pods: int) -> None:
+        """The same on one node."""
+        for counter in self._counters_of(label_set, terminating):
+            counter.add(row, pods)
+        if label_set.add(row, pods, terminating=terminating):
+            del self._label_sets[label_set.key]
+        if cls.anti_affinity or cls.pulls:
+            self._change_holders(cls, row, pods)
 
     def _change_holders(self, cls: PodClass, row: int, pods: int) -> None:
         for term in cls.anti_affinity:

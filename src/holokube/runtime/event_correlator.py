@@ -386,6 +386,7 @@ class SeriesCorrelator:
         # Ordered by the last occurrence, so that what is finished is always at the front. There it may stay until
         # somebody looks: hardly any event is ever repeated, and to wake up for each that was not would be for nothing.
         self._series: OrderedDict[Hashable, _Series] = OrderedDict()
+        self._none_ends_before_s = -math.inf
         self._unwritten: OrderedDict[Hashable, _Series] = OrderedDict()
         """Those that have been counted further than was written, in the same order."""
         self._owed: list[EventWrite] = []
@@ -407,7 +408,7 @@ class SeriesCorrelator:
         if series is None:
             self._series[key] = _Series(occurrence, now_s, self._clock.now())
             if len(self._series) > self._cache_entries:
-                self._end(next(iter(self._series)))
+                self._end_quietest()
             occurrence.key = key
             return occurrence
         series.count += 1
@@ -447,14 +448,18 @@ class SeriesCorrelator:
         return owed
 
     def _end_finished(self, now_s: float) -> None:
+        # Whatever happens meanwhile, no series that is at the front later ends sooner.
+        if now_s < self._none_ends_before_s:
+            return
         while self._series:
-            key = next(iter(self._series))
-            if now_s < self._series[key].last_s + SERIES_FINISH_S:
+            ends_s = next(iter(self._series.values())).last_s + SERIES_FINISH_S
+            if now_s < ends_s:
+                self._none_ends_before_s = ends_s
                 break
-            self._end(key)
+            self._end_quietest()
 
-    def _end(self, key: Hashable) -> None:
-        series = self._series.pop(key)
+    def _end_quietest(self) -> None:
+        key, series = self._series.popitem(last=False)
         if series.count != series.written_count:
             self._owed.append(self._write(key, series))
 

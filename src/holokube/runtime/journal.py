@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from holokube.kube.timeformat import format_micro_time
@@ -18,8 +18,7 @@ from holokube.kube.timeformat import format_micro_time
 ENTRIES_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One decision."""
 
     now_s: float
@@ -28,7 +27,7 @@ class Entry:
     subject: str
     decision: str
     reasons: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The entry as plain values; facts stand beside the fixed keys."""

@@ -19,7 +19,7 @@ from holokube.runtime.ratelimit import RateLimiter
 from holokube.runtime.result import DONE, Result, TerminalError
 from holokube.runtime.sources import Source
 from holokube.runtime.stop import StopSignal
-from holokube.runtime.workqueue import QueueShutDown, WorkQueue
+from holokube.runtime.workqueue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 
@@ -145,15 +145,20 @@ class Controller(Generic[K]):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work_on_keys(self, stop: StopSignal) -> None:
-        queue = self._queue
+        queue, loop = self._queue, asyncio.get_running_loop()
         while True:
-            # To take what is there needs no waiting, and nothing of what waiting is made of.
-            key = queue.try_get() if queue.ready else None
+            key = queue.try_get()
             if key is None:
-                try:
-                    key = await queue.get()
-                except QueueShutDown:
+                if queue.shutting_down:
                     return
+                # What ``get`` does, without a coroutine of its own for each wait.
+                arrival = queue.arrival(loop)
+                try:
+                    await arrival
+                except BaseException:
+                    queue.withdraw(arrival)
+                    raise
+                continue
             try:
                 if stop.is_set():
                     continue

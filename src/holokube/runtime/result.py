@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from holokube.base.errors import HolokubeError
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """When to look again, although nothing may have changed.
 
     ``None``: only on a change. ``0``: at once; a controller puts its growing delay on it, as upstream does

@@ -72,13 +72,15 @@ class Singleton:
     async def run(self, stop: StopSignal) -> None:
         """Runs until the stop; the reconcile under way is finished."""
         stop.add_callback(self.trigger)
+        # Asked for once: to be told takes a call of the operating system.
+        loop = asyncio.get_running_loop()
         try:
             while not stop.is_set():
                 self._is_woken = False
                 delay_s = await self._run_once()
                 # The stop wakes only once, and that may have been forgotten above.
                 if not stop.is_set():
-                    await self._wait(delay_s)
+                    await self._wait(loop, delay_s)
         finally:
             stop.remove_callback(self.trigger)
 
@@ -116,11 +118,10 @@ class Singleton:
             self._log.exception("Reconcile failed, trying again", failures=self._failures, delay_s=delay_s)
         return delay_s
 
-    async def _wait(self, delay_s: float | None) -> None:
+    async def _wait(self, loop: asyncio.AbstractEventLoop, delay_s: float | None) -> None:
         if self._is_woken:
             return
         # A future and a timer: a time-out by cancellation costs several times as much.
-        loop = asyncio.get_running_loop()
         self._sleep = loop.create_future()
         timer = None
         if delay_s is not None:

@@ -171,7 +171,7 @@ class InformerSource(Generic[K]):
         self._enqueue = enqueue
         self._listener = self._informer.listen(
             self._on_event, heeds=self._heeds, controlled_by=self._controlled_by,
-            hears_orphans=self._hears_orphans, hears_comings=self._hears_comings,
+            hears_orphans=self._hears_orphans, hears_comings=self._hears_comings, concerns=self._concerns,
         )  # fmt: skip
         if self._needs is not None:
             self._look_after_needs()
@@ -195,8 +195,6 @@ class InformerSource(Generic[K]):
 
     def _on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         """Feeds one change; an update concerns the keys of both states, as the owner may have changed."""
-        if self._concerns is not None and not self._concerns(old, new):
-            return
         enqueue = self._enqueue
         if enqueue is None:
             return

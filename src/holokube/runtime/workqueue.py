@@ -80,8 +80,9 @@ class WorkQueue(Generic[T]):
         self._limiter: RateLimiter[T] = limiter if limiter is not None else default_limiter(clock)
         self.forget: Callable[[T], None] = self._limiter.forget
         """Ends an item's history of failures. It does not take the item out of the queue."""
-        # Ready items by priority, each in one level and there only once. Levels are kept sorted, lowest first. The last
-        # one that is left stays when it is empty: most queues have only one, and hold one item at a time.
+        # Ready items, each there only once: those of priority zero, which nearly all have, and those of others by their
+        # priority, as long as there are any. These priorities are kept sorted, lowest first.
+        self._plain: deque[T] = deque()
         self._levels: dict[int, deque[T]] = {}
         self._order: list[int] = []
         self.ready = 0
@@ -96,6 +97,8 @@ class WorkQueue(Generic[T]):
         self._sequence = 0
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drainers: list[asyncio.Future[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """That of those who wait."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_s = 0.0
         self._shutting_down = False
@@ -175,12 +178,14 @@ class WorkQueue(Generic[T]):
             if known_due_s <= due_s:
                 self._delayed[item] = (known_due_s, sequence, priority)
                 return
-        self._sequence += 1
-        self._delayed[item] = (due_s, self._sequence, priority)
-        heapq.heappush(self._heap, (due_s, self._sequence, item))
-        self._drop_dead_entries()
-        if self._getters:
-            self._arm_timer()
+        self._sequence = sequence = self._sequence + 1
+        self._delayed[item] = (due_s, sequence, priority)
+        heapq.heappush(self._heap, (due_s, sequence, item))
+        # Superseded entries would else pile up until they are due.
+        if len(self._heap) > 2 * len(self._delayed) + 64:
+            self._drop_dead_entries()
+        if self._getters and self._loop is not None:
+            self._arm_timer(self._loop)
 
     def add_rate_limited(self, item: T, *, priority: int = 0) -> None:
         """Adds the item when its limiter allows."""
@@ -191,35 +196,58 @@ class WorkQueue(Generic[T]):
 
     def try_get(self) -> T | None:
         """The next item if there is one ready; ``done`` must follow."""
-        if self._heap:
+        heap = self._heap
+        if heap and heap[0][0] <= self._clock.monotonic() + DUE_TOLERANCE_S:
             self._promote_due()
-        return self._pop() if self.ready else None
+        if not self.ready:
+            return None
+        item = self._take_by_priority() if self._order else self._plain.popleft()
+        self.ready -= 1
+        del self._dirty[item]
+        # Only metrics ask for how long.
+        now_s = 0.0
+        if self._observer is not None:
+            now_s = self._clock.monotonic()
+            self._observer.taken(now_s - self._added_at_s.pop(item, now_s))
+        self._processing_since_s[item] = now_s
+        return item
 
     async def get(self) -> T:
         """Waits for the next item; ``done`` must follow. Raises QueueShutDown at the end."""
-        while True:
-            if self._heap:
-                self._promote_due()
-            if self.ready:
-                return self._pop()
+        while (item := self.try_get()) is None:
             if self._shutting_down:
                 raise QueueShutDown(f"work queue {self.name!r} is shut down")
-            getter = asyncio.get_running_loop().create_future()
-            self._getters.append(getter)
-            if self._heap:
-                self._arm_timer()
+            arrival = self.arrival(asyncio.get_running_loop())
             try:
-                await getter
+                await arrival
             except BaseException:
-                getter.cancel()
-                with suppress(ValueError):
-                    self._getters.remove(getter)
-                # A wake-up that reached a cancelled worker belongs to the next one.
-                if self.ready and not getter.cancelled():
-                    self._wake_getter()
-                if not self._getters:
-                    self._disarm_timer()
+                self.withdraw(arrival)
                 raise
+        return item
+
+    def arrival(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """Done when there may be something to get, or the queue is shut down: what ``get`` is made of, for workers.
+
+        ``loop`` is the running one, which a worker asks for once: to be told takes a call of the operating system.
+        Each is for one waiter, who looks again then, and who has to ``withdraw`` it if it will not.
+        """
+        self._loop = loop
+        arrival: asyncio.Future[None] = loop.create_future()
+        self._getters.append(arrival)
+        if self._heap:
+            self._arm_timer(loop)
+        return arrival
+
+    def withdraw(self, arrival: asyncio.Future[None]) -> None:
+        """Whoever waited for this is gone."""
+        arrival.cancel()
+        with suppress(ValueError):
+            self._getters.remove(arrival)
+        # A wake-up that reached a cancelled worker belongs to the next one.
+        if self.ready and not arrival.cancelled():
+            self._wake_getter()
+        if not self._getters:
+            self._disarm_timer()
 
     def done(self, item: T) -> None:
         """The worker is through with the item, well or not."""
@@ -265,53 +293,46 @@ class WorkQueue(Generic[T]):
             self.shut_down()
 
     def _push(self, item: T, priority: int) -> None:
-        level = self._levels.get(priority)
-        if level is None:
-            if not self.ready:
-                self._levels.clear()
-                self._order.clear()
-            level = self._levels[priority] = deque()
-            insort(self._order, priority)
-        level.append(item)
+        if priority == 0:
+            self._plain.append(item)
+        else:
+            level = self._levels.get(priority)
+            if level is None:
+                level = self._levels[priority] = deque()
+                insort(self._order, priority)
+            level.append(item)
         self.ready += 1
-        getters = self._getters
-        while getters:
-            getter = getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                return
+        if self._getters:
+            self._wake_getter()
 
-    def _pop(self) -> T:
-        level = self._levels[self._order[-1]]
+    def _take_by_priority(self) -> T:
+        """The next one where there are others than those of priority zero."""
+        order = self._order
+        if order[-1] < 0 and self._plain:
+            return self._plain.popleft()
+        level = self._levels[order[-1]]
         item = level.popleft()
-        self.ready -= 1
-        if not level and self.ready:
-            del self._levels[self._order.pop()]
-        del self._dirty[item]
-        # Only metrics ask for how long.
-        now_s = 0.0
-        if self._observer is not None:
-            now_s = self._clock.monotonic()
-            self._observer.taken(now_s - self._added_at_s.pop(item, now_s))
-        self._processing_since_s[item] = now_s
+        if not level:
+            del self._levels[order.pop()]
         return item
 
     def _raise_priority(self, item: T, old: int, new: int) -> None:
         self._dirty[item] = new
         if item in self._processing_since_s:
             return
-        level = self._levels[old]
+        level = self._levels[old] if old else self._plain
         # This looks through all of them, for something that happens seldom.
         level.remove(item)
         self.ready -= 1
-        if not level and self.ready:
+        if old and not level:
             del self._levels[old]
             self._order.remove(old)
         self._push(item, new)
 
     def _wake_getter(self) -> None:
-        while self._getters:
-            getter = self._getters.popleft()
+        getters = self._getters
+        while getters:
+            getter = getters.popleft()
             if not getter.done():
                 getter.set_result(None)
                 return
@@ -347,12 +368,10 @@ class WorkQueue(Generic[T]):
             self.add(item, priority=entry[2])
 
     def _drop_dead_entries(self) -> None:
-        """Keeps the heap within twice the live items: superseded entries would else pile up until due."""
-        if len(self._heap) > 2 * len(self._delayed) + 64:
-            self._heap = [(due_s, sequence, item) for item, (due_s, sequence, _) in self._delayed.items()]
-            heapq.heapify(self._heap)
+        self._heap = [(due_s, sequence, item) for item, (due_s, sequence, _) in self._delayed.items()]
+        heapq.heapify(self._heap)
 
-    def _arm_timer(self) -> None:
+    def _arm_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         """One timer, for the earliest delayed item, and only while somebody waits."""
         if not self._heap:
             return
@@ -362,7 +381,7 @@ class WorkQueue(Generic[T]):
                 return
             self._timer.cancel()
         self._timer_due_s = due_s
-        self._timer = asyncio.get_running_loop().call_at(due_s, self._on_timer)
+        self._timer = loop.call_at(due_s, self._on_timer)
 
     def _disarm_timer(self) -> None:
         if self._timer is not None:
@@ -372,5 +391,5 @@ class WorkQueue(Generic[T]):
     def _on_timer(self) -> None:
         self._timer = None
         self._promote_due()
-        if self._getters:
-            self._arm_timer()
+        if self._getters and self._loop is not None:
+            self._arm_timer(self._loop)

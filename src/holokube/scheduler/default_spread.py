@@ -56,6 +56,10 @@ class DefaultSpread:
         ):  # fmt: skip
             return latest.selector
         reference = next((r for r in references or () if r.get("controller")), None)
+        has_owner = reference is not None and reference.get("kind") in self._owners
+        if not has_owner and namespace and not self._services.has_any(namespace):
+            # As with a pod of a Job: there is nobody who could select it.
+            return None
         selector = self._selector_of(pod, namespace, labels_of(pod), reference)
         if references:
             if len(self._latest) >= _KEPT:

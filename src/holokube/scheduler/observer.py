@@ -145,7 +145,7 @@ class Observer:
 
     def on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
-        if old is not None and new is not None and self._is_no_news(old, new):
+        if old is not None and new is not None and self._runs_on(old, new):
             return
         after = self._standing(new)
         if after == "assigned":
@@ -157,8 +157,11 @@ class Observer:
         elif old is not None and (before := self._standing(old)) != "none":
             self._gone(old, before)
 
-    def _is_no_news(self, old: JsonObject, new: JsonObject) -> bool:
-        """Whether a pod that runs on has changed in nothing that matters to any pod; most news are like this."""
+    def _runs_on(self, old: JsonObject, new: JsonObject) -> bool:
+        """Take in a pod that runs on and has changed in nothing that matters to any pod; most news are like this.
+
+        It may have been asked to end, which helps nobody yet. False, and nothing done, if there is more to it.
+        """
         spec = new["spec"]
         if spec is not old["spec"] or not spec.get("nodeName"):
             return False
@@ -166,16 +169,17 @@ class Observer:
         if before.get("phase") in FINISHED or after.get("phase") in FINISHED:
             return False
         was, is_ = old["metadata"], new["metadata"]
-        if bool(was.get("deletionTimestamp")) != bool(is_.get("deletionTimestamp")):
-            return False
         if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
             return False
         key = f"{is_.get('namespace', '')}/{is_['name']}"
         placed = self._state.pod(key)
         if placed is None or placed.pod is not old or may_status_request_other(spec, before, after):
             return False
+        if bool(was.get("deletionTimestamp")) == bool(is_.get("deletionTimestamp")):
+            placed.pod = new
+        elif not self._state.renew_pod(placed, new):
+            return False
         self._assumed.pop(key, None)
-        placed.pod = new
         return True
 
     def _standing(self, pod: JsonObject | None) -> _Standing:
@@ -200,7 +204,7 @@ class Observer:
             return
         if placed is not None and placed.pod is not None and _takes_the_same(placed.pod, placed.node_name, new):
             placed.pod = new
-        else:
+        elif placed is None or not self._state.renew_pod(placed, new):
             self._state.add_pod(new)
         if before == "assigned":
             assert old is not None, "a pod with a node was there"

@@ -98,7 +98,7 @@ class Scoring:
         state, selector = self._state, self._selector_of(pod)
         if not self._reuse:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
-        totals: IntArray = self._fill_totals(cls, pod)[rows]
+        totals: IntArray = self._fill_totals(cls, pod).take(rows)
         totals += self._kind_totals(cls, pod, rows)
         question = Question(state, cls, pod, rows, self._all, selector, self._plans)
         for score, weight in self._of_pods:

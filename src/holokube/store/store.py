@@ -60,6 +60,8 @@ class Store:
         self._tallies: dict[frozenset[str], Tally] = {}
         self._journal = journal
         self._commit: GroupCommit | None = None
+        self.is_durable_at_once = journal is None
+        """Whether there is no disk to wait for, ever."""
         self._unpublished: deque[tuple[Bucket, StoreEvent]] = deque()
         self._refusal: StoreReadOnly | None = None
         self._closed = False
@@ -193,11 +195,6 @@ class Store:
         return stored
 
     # Durability
-
-    @property
-    def is_durable_at_once(self) -> bool:
-        """Whether there is no disk to wait for, ever."""
-        return self._commit is None
 
     async def durable(self, revision: int | None = None) -> None:
         """Returns once ``revision`` (the newest, unless told) is on disk; without a journal, at once."""

@@ -30,8 +30,8 @@ class Watch:
     """
 
     __slots__ = (
-        "_buffer", "_detach", "_end_revision", "_listeners", "_overflowed", "_published", "_waiters",
-        "announcing", "bucket", "closed", "limit", "pending", "prefix", "since",
+        "_buffer", "_detach", "_end_revision", "_listeners", "_overflowed", "_published",
+        "announcing", "bucket", "closed", "limit", "pending", "prefix", "since", "waiters",
     )
 
     def __init__(
@@ -56,7 +56,8 @@ class Watch:
         self._published = published
         self._detach = detach
         self._listeners: list[Callable[[Watch], None]] = []
-        self._waiters: list[asyncio.Future[None]] = []
+        self.waiters: list[asyncio.Future[None]] = []
+        """Coroutines in ``next``."""
         self._overflowed = False
         self._end_revision = 0
 
@@ -97,11 +98,11 @@ class Watch:
             # The event stays in the buffer until the reader runs again and takes it, so a cancellation
             # between the wake-up and that moment leaves it for the next reader.
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
+            self.waiters.append(waiter)
             try:
                 await waiter
             finally:
-                self._waiters.remove(waiter)
+                self.waiters.remove(waiter)
         event = self.pending.popleft()
         if not self.pending:
             self.limit = self._buffer
@@ -158,7 +159,7 @@ class Watch:
 
     def wake(self) -> None:
         """Wakes the coroutines in ``next``. They run later, on their own loop."""
-        for waiter in self._waiters:
+        for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -276,7 +277,8 @@ class Announcer:
                     continue
                 pending.append(event)
                 if not waiting:
-                    watch.wake()
+                    if watch.waiters:
+                        watch.wake()
                     if not watch.announcing:
                         watch.announcing = True
                         queue.append(watch)

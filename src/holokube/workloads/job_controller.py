@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -25,6 +24,7 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.together import act_on_each
 from holokube.workloads.expectations import RECHECK_S, Expectations, OwnWrites
 from holokube.workloads.job_decisions import (
     Backoff,
@@ -363,9 +363,9 @@ class JobReconciler:
         tracked = [pod for pod in pods if is_tracked(pod)]
         if not tracked:
             return
-        for result in await asyncio.gather(*map(release_one, tracked), return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        for error in await act_on_each(tracked, release_one):
+            if error is not None:
+                raise error
 
     def _forget(self, key: str) -> None:
         self._expectations.forget(key)

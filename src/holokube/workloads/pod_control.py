@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from holokube.base.errors import HolokubeError
@@ -13,6 +12,7 @@ from holokube.kube.errors import ApiError, NotFound
 from holokube.kube.names import is_dns1123_subdomain
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
+from holokube.runtime.together import act_on_each
 from holokube.workloads.expectations import Expectations
 from holokube.workloads.ownership import controller_reference
 
@@ -64,13 +64,13 @@ async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) ->
     return None
 
 
-async def _together(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
+async def _together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
     """Acts on all items at once; the first failure, if any. Bugs are raised."""
     first: HolokubeError | None = None
-    for result in await asyncio.gather(*(act(item) for item in items), return_exceptions=True):
+    for result in await act_on_each(items, act):
         if isinstance(result, HolokubeError):
             first = first or result
-        elif isinstance(result, BaseException):
+        elif result is not None:
             raise result
     return first
 

@@ -51,8 +51,6 @@ class PodOwnerSource(InformerSource[str]):
         self._selector_of = selector_of
 
     def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        if self._concerns is not None and not self._concerns(old, new):
-            return
         # Nearly all changes are to children whose controller stays the same.
         latest = new if new is not None else old
         assert latest is not None

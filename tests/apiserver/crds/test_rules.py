@@ -229,3 +229,31 @@ def test_a_rule_about_a_value_alone_is_asked_once_and_one_about_its_past_each_ti
         assert [causes(2), causes(2, old=1), causes(2, old=3), causes(-1), causes(-1, old=-1)] == [0, 0, 1, 1, 0]
     # True is 1 to Python, and a rule that 1 keeps may not be kept by it.
     assert [causes(1), causes(True), causes(1.0), causes("1")] == [0, 1, 1, 1]
+
+
+def test_a_rule_about_the_past_is_asked_once_of_a_value_that_takes_the_place_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Any] = []
+    evaluate = rules_module.Expression.evaluate
+
+    def noting(self: Any, value: Any, *args: Any, **options: Any) -> Any:
+        asked.append(value)
+        return evaluate(self, value, *args, **options)
+
+    monkeypatch.setattr(rules_module.Expression, "evaluate", noting)
+    tree = compile_rules(structural({**OBJECT, "x-kubernetes-validations": [{"rule": "self.a < oldSelf.b"}]}))
+    assert tree is not None
+
+    def causes(value: Any, old: Any) -> int:
+        errors = FieldErrors()
+        tree.evaluate(value, old, errors)
+        return len(errors.causes)
+
+    keeps, breaks = {"a": 1, "b": 2}, {"a": 1, "b": 1}
+    assert [causes(keeps, keeps), causes(keeps, keeps), len(asked)] == [0, 0, 1]
+    # What is broken is told each time, and that a value keeps a rule by itself says nothing of it after another one.
+    assert [causes(breaks, breaks), causes(breaks, breaks), len(asked)] == [1, 1, 3]
+    assert [causes(keeps, {"a": 1, "b": 0}), causes(keeps, breaks), len(asked)] == [1, 1, 5]
+    again = {"a": 1, "b": 2}
+    assert [causes(again, again), len(asked)] == [0, 5]

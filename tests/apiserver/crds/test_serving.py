@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from holokube.apiserver.options import ListOptions
 from holokube.base.clock import VirtualClock
 from holokube.base.loop import run_virtual
 from holokube.kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
@@ -291,6 +292,28 @@ def test_objects_follow_when_another_version_becomes_the_storage_version() -> No
             assert (
                 world.registry.get(served, "default", "w").obj["apiVersion"] == f"lab.example.com/{version}"
             )
+
+    in_world(test)
+
+
+def test_a_watch_shows_each_version_as_it_was_asked_for_whatever_is_stored() -> None:
+    async def test(world: World) -> None:
+        await define(world, two_versions("v1"))
+        asked = ("v1", "v2")
+        options = ListOptions.parse({}, watch=True)
+        streams = [world.registry.watch(world.served("widgets", LAB, one), "default", options) for one in asked]
+
+        def shown() -> list[list[str]]:
+            return [[event.stored.obj["apiVersion"] for event in stream.take_ready()] for stream in streams]
+
+        await world.create("widgets", widget("a"), LAB)
+        await world.create("widgets", widget("b"), LAB)
+        assert shown() == [[f"{LAB}/v1"] * 2, [f"{LAB}/v2"] * 2]
+        await redefine(world, two_versions("v2"))
+        shown()
+        streams = [world.registry.watch(world.served("widgets", LAB, one), "default", options) for one in asked]
+        await world.create("widgets", widget("c"), LAB)
+        assert shown() == [[f"{LAB}/v1"] * 3, [f"{LAB}/v2"] * 3]
 
     in_world(test)
 

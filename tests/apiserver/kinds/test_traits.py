@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import orjson
 import pytest
 
+from holokube.apiserver.kinds.base import Lookup, WriteContext
 from holokube.apiserver.kinds.other_registry import OTHER_KINDS
+from holokube.apiserver.kinds.workload_registry import WORKLOAD_KINDS
+from holokube.base.clock import VirtualClock
+from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
 from tests.apiserver.worlds import World, in_world
 
@@ -45,6 +52,26 @@ def test_these_have_a_generation() -> None:
         "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
         "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [None, {"a": "b"}])
+def test_where_only_metadata_is_put_back_a_status_write_that_leaves_it_needs_no_preparation(
+    labels: dict[str, str] | None,
+) -> None:
+    prepared = {key: kind for key, kind in {**OTHER_KINDS, **WORKLOAD_KINDS}.items() if kind.prepares_only_metadata}
+    assert {plural for _, plural in prepared} == {"deployments"}
+    for kind in prepared.values():
+        meta: JsonObject = {"name": "x"} if labels is None else {"name": "x", "labels": labels, "uid": "u"}
+        old = {"metadata": meta, "spec": {"template": {}}, "status": {"replicas": 1}}
+        new = {**old, "metadata": dict(meta), "status": {"replicas": 2}}
+        text = orjson.dumps(new)
+        context = WriteContext(datetime(2026, 1, 1, tzinfo=UTC), Rng("tests"), _nobody())
+        kind().prepare_status_update(new, old, context)
+        assert orjson.dumps(new) == text
+
+
+def _nobody() -> Lookup:
+    return World(VirtualClock()).registry
 
 
 def _event(name: str, **fields: object) -> JsonObject:

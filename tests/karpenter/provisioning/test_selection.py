@@ -6,8 +6,8 @@ import pytest
 
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.provisioning.daemons import daemon_pod, daemon_sets_of
-from holokube.karpenter.provisioning.selection import moving_pods, select, why_ignored
-from holokube.karpenter.scheduling.problem import NO_STORAGE
+from holokube.karpenter.provisioning.selection import Selector, moving_pods, select, why_ignored
+from holokube.karpenter.scheduling.problem import NO_STORAGE, Storage
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.kube.types import JsonObject
@@ -58,6 +58,23 @@ def test_a_pod_that_keeps_off_our_nodes_wants_to_be_left_out() -> None:
     )
     assert found is not None
     assert found.is_wanted
+
+
+def test_the_very_same_pods_are_sorted_once_unless_volumes_have_a_say() -> None:
+    waiting = pending("waiting")
+    mounting = pending("mounting", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    selector = Selector()
+    plain = (waiting, pod("running", node_name="n"))
+    once = selector.select(plain, VOLUMES, WELL_KNOWN)
+    assert once.pending == [waiting]
+    assert selector.select(plain, VOLUMES, WELL_KNOWN) is once
+    assert selector.select((waiting,), VOLUMES, WELL_KNOWN) is not once
+    both = (waiting, mounting)
+    first = selector.select(both, VOLUMES, WELL_KNOWN)
+    data = {"metadata": {"name": "data", "namespace": "default"}, "spec": {"storageClassName": ""}}
+    second = selector.select(both, VolumeReader(Storage({"default/data": data})), WELL_KNOWN)
+    assert first is not second
+    assert [one.reason for one in first.ignored] != [one.reason for one in second.ignored]
 
 
 def test_pods_of_nodes_on_their_way_out_have_to_move_unless_something_holds_them() -> None:

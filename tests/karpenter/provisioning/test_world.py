@@ -13,7 +13,7 @@ from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.settings import Settings
 from holokube.kube.types import JsonObject
 
-NO_NODES: Any = SimpleNamespace(all_nodes=(), leaving_nodes=[], unbound_pods=list)
+NO_NODES: Any = SimpleNamespace(all_nodes=(), leaving_nodes=[], unbound_pods=())
 
 
 class Caches:

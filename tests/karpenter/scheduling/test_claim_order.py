@@ -63,6 +63,27 @@ def test_many_claims_stand_as_if_the_whole_list_were_sorted() -> None:
         assert order.claims.tolist() == naive.claims
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(-5, 10**6), st.integers(0, 30)), max_size=80))
+def test_a_claim_that_gets_more_pods_stands_as_if_each_had_been_counted(steps: list[tuple[int, int]]) -> None:
+    order, naive = ClaimOrder(), _Naive()
+    for step, more in steps:
+        order.sort()
+        naive.sort()
+        place = step % len(naive.claims) if naive.claims and step >= 0 else len(naive.claims)
+        claim = naive.claims[place] if place < len(naive.claims) else place
+        for both in (order, naive):
+            if place < len(order) and claim in naive.counts:
+                both.count(place)
+            else:
+                both.append(claim)
+        order.count_more(more)
+        for _ in range(more):
+            naive.sort()
+            naive.count(naive.claims.index(claim))
+        assert order.claims.tolist() == naive.claims
+
+
 def test_sorting_twice_changes_nothing() -> None:
     order = ClaimOrder()
     for claim in range(3):

@@ -137,13 +137,16 @@ def _some_states(rng: Rng) -> list[StateNode]:
         _node(rng.choice(({}, REGISTERED, READY, READY)), taints[rng.randrange(3) :], allocatable={"cpu": "4"})
         for _ in range(2)
     ]
+    kinds = ("Rebooting", "Drifted", "InstanceTerminating")
     claims = [None] + [
         _claim(
-            conditions=[{"type": kind, "status": "True"} for kind in ("Rebooting", "Drifted") if rng.randrange(2)],
+            conditions=[{"type": kind, "status": "True"} for kind in kinds if rng.randrange(2)],
             allocatable={"cpu": "3"},
         )
         for _ in range(2)
     ]
+    # With the very same conditions, as a deletion leaves them.
+    claims += [{**one, "metadata": {**one["metadata"], "deletionTimestamp": "t"}} for one in claims if one is not None]
     pods = [tuple(pod(f"p{number}") for number in range(count)) for count in (0, 2, 3)]
     found = []
     while len(found) < 5:

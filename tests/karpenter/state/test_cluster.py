@@ -123,9 +123,9 @@ def test_pods_are_on_their_node_whichever_comes_first() -> None:
     world.put(pod("early", node_name="n"), node("n"), pod("late", node_name="n"), pod("free", phase="Pending"))
     (found,) = world.state.nodes()
     assert {one["metadata"]["name"] for one in found.pods} == {"early", "late"}
-    assert [one["metadata"]["name"] for one in world.state.unbound_pods()] == ["free"]
+    assert [one["metadata"]["name"] for one in world.state.unbound_pods] == ["free"]
     world.put(pod("free", node_name="n"))
-    assert world.state.unbound_pods() == []
+    assert world.state.unbound_pods == ()
     world.remove(pod("early", node_name="n"), pod("free", node_name="n"))
     assert [one["metadata"]["name"] for one in world.state.pods_on("n")] == ["late"]
 
@@ -181,6 +181,42 @@ def test_marks_and_nominations_show_on_the_node() -> None:
     assert world.state.usage_of("default") == {}
     world.state.unmark_for_deletion(["kwok://n"])
     assert world.state.usage_of("default") == {"cpu": 4000, "nodes": 1000}
+
+
+def test_a_nomination_that_is_renewed_in_time_lasts_longer_and_leaves_the_node_as_it_was() -> None:
+    world = World()
+    world.put(launched(), node("n", provider_id="kwok://n", labels=NODEPOOL))
+    unaware = world.state.all_nodes
+    world.state.nominate("kwok://n")
+    seen, version = world.state.all_nodes, world.state.version
+    assert (unaware[0].is_nominated(world.clock.time()), seen[0].is_nominated(world.clock.time())) == (False, True)
+    world.clock.advance(15)
+    world.state.nominate("kwok://n")
+    assert world.state.all_nodes is seen
+    assert world.state.version != version
+    assert seen[0].is_nominated(world.clock.time() + 19.9)
+    assert not seen[0].is_nominated(world.clock.time() + 20)
+    # What is made of the node later knows of it; and one that is nominated anew is another.
+    world.put(launched("c", "kwok://n", condition("Consolidatable")))
+    world.state.nominate("kwok://n")
+    changed = world.state.all_nodes
+    assert changed[0] is not seen[0] and changed[0].nominated_until_s == seen[0].nominated_until_s
+    world.clock.advance(20)
+    world.state.nominate("kwok://n")
+    assert not changed[0].is_nominated(world.clock.time())
+    assert world.state.all_nodes[0].is_nominated(world.clock.time() + 19.9)
+
+
+def test_a_nomination_has_nobody_count_what_pools_use() -> None:
+    world = World()
+    world.put(launched(), node("n", provider_id="kwok://n", labels=NODEPOOL))
+    before, calls = world.state.version, list[None]()
+    world.state.before_recounts(lambda: calls.append(None))
+    world.state.nominate("kwok://n")
+    assert not calls
+    assert world.state.version != before
+    world.state.mark_for_deletion(["kwok://n"])
+    assert calls
 
 
 def test_usage_is_that_of_nodes_that_stay() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -51,7 +51,7 @@ class World:
         self.clock = clock
         self.registry = Registry(clock, Rng("lasting"), Store())
         self.inner = InProcessTransport(self.registry)
-        self.calls, self.trouble = Counter[str](), ApiTrouble(Rng(1))
+        self.calls, self.trouble = defaultdict[str, int](int), ApiTrouble(Rng(1))
         inner: Transport = self.inner if lasts else Plain(self.inner)
         self.client = Client(LabTransport(inner, self.calls, self.trouble))
         self.told: Told = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -39,8 +39,8 @@ class Server:
         self.calls.clear()
 
 
-def made(*troubles: Trouble) -> tuple[LabTransport, Server, Counter[str]]:
-    server, calls, trouble = Server(), Counter[str](), ApiTrouble(Rng(1))
+def made(*troubles: Trouble) -> tuple[LabTransport, Server, defaultdict[str, int]]:
+    server, calls, trouble = Server(), defaultdict[str, int](int), ApiTrouble(Rng(1))
     trouble.troubles.extend(troubles)
     return LabTransport(server, calls, trouble), server, calls
 
@@ -171,7 +171,7 @@ def test_events_need_not_be_sent_as_long_as_no_fault_may_hit_them() -> None:
 def test_what_is_discarded_may_be_counted_later_only_if_whoever_asks_waits_for_it() -> None:
     assert not made()[0].postpones(lambda: None)
     settle: list[Callable[[], None]] = []
-    calls, trouble = Counter[str](), ApiTrouble(Rng(1))
+    calls, trouble = defaultdict[str, int](int), ApiTrouble(Rng(1))
     transport = LabTransport(Server(), calls, trouble, None, settle)
     assert isinstance(transport, Postponing)
     assert transport.postpones(lambda: transport.count_discarded("create", 3))

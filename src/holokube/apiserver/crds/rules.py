@@ -201,6 +201,8 @@ class RuleTree:
         self._old_items = old_items_of(node.source)
         self._kept: set[bytes | None] = set()
         """Values, as texts, that keep all rules that do not ask for what was before."""
+        self._kept_unchanged: set[bytes | None] = set()
+        """Values, as texts, that keep all rules when they take the place of themselves."""
         self.properties: dict[str, RuleTree] = {}
         self.items: RuleTree | None = None
         self.additional: RuleTree | None = None
@@ -256,20 +258,24 @@ class RuleTree:
 
     def _check_all(self, value: Any, old: Any, path: str, errors: FieldErrors, *, unchanged: bool) -> None:
         """The rules of this level. What a rule says of a value alone it says each time: those are asked once."""
-        rules, text = self._rules, None
+        rules, text, kept = self._rules, None, self._kept
         if unchanged:
             rules = [rule for rule in rules if _asks_of_unchanged(rule)]
+            if rules and value is old:
+                text, kept = _text(value), self._kept_unchanged
+                if text in kept:
+                    return
         else:
             text = _text(value)
-            if text in self._kept:
+            if text in kept:
                 rules, text = [rule for rule in rules if rule.expression.uses_old_self], None
         count = len(errors.causes)
         for rule in rules:
             self._check(rule, value, old, path, errors)
         if text is not None and len(errors.causes) == count:
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            self._kept.add(text)
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept.add(text)
 
     def _check(self, rule: Rule, value: Any, old: Any, path: str, errors: FieldErrors) -> None:
         if rule.expression.uses_old_self and old is UNCORRELATED and not rule.optional_old:

@@ -12,7 +12,7 @@ from holokube.apiserver.http.metrics import RequestMetrics
 from holokube.apiserver.http.negotiation import Format
 from holokube.apiserver.partial_metadata import partial_metadata
 from holokube.apiserver.resources import Served
-from holokube.apiserver.watching import WatchEvent, WatchStream
+from holokube.apiserver.watching import Shown, WatchStream
 from holokube.base.clock import Clock
 
 # While writes come thick and fast, a client gets them in lots: one TLS record and one system call for many
@@ -66,7 +66,7 @@ class WatchResponse:
             self._stream.close()
         return response
 
-    def _pieces(self, batch: Sequence[WatchEvent]) -> Iterator[bytes]:
+    def _pieces(self, batch: Sequence[Shown]) -> Iterator[bytes]:
         """The events as bytes, in pieces small enough that many slow readers do not fill the memory."""
         reshapes = bool(self._form.form or self._form.yaml)
         starts, ends = encoding.EVENT_STARTS, encoding.EVENT_ENDS
@@ -85,7 +85,7 @@ class WatchResponse:
         if parts:
             yield b"".join(parts)
 
-    def _reshaped(self, event: WatchEvent) -> bytes:
+    def _reshaped(self, event: Shown) -> bytes:
         obj = event.stored.obj
         if event.type == "ERROR":
             shaped = obj

@@ -71,6 +71,8 @@ class Kind:
     """There is a pod template in ``spec.template`` on which no default of the rest depends."""
     settles_on_update: ClassVar[bool] = False
     """An object that was updated, all of it, is as settled as one that was created; see ``Stored.settled``."""
+    prepares_only_metadata: ClassVar[bool] = False
+    """``prepare_status_update`` puts back metadata that a write of the status may not change, and does no more."""
     repeats_status: ClassVar[bool] = False
     """The same changes of status are made to many objects, and are valid or not by what the old status and the new one
     say, whatever the spec; see ``status_repeats`` for what that leaves out."""

@@ -32,6 +32,7 @@ class Deployment(WorkloadKind):
 
     go_type = "apps.v1.Deployment"
     status_stands_alone = True
+    prepares_only_metadata = True
     template_stands_alone = True
     settles_on_update = True
 

@@ -120,6 +120,8 @@ def _ignores_budgets(pod: JsonObject) -> bool:
 async def _ask_budget(
     registry: Registry, namespace: str, pod: JsonObject, options: DeleteOptions
 ) -> DeleteOptions:
+    if not registry.store.count("poddisruptionbudgets.policy"):
+        return options
     labels = pod["metadata"].get("labels") or {}
     budgets = [
         budget

@@ -31,6 +31,8 @@ from holokube.store.values import Stored
 if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
+_SELECTORS_KEPT = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
@@ -46,6 +48,8 @@ class ScaleDoor:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._selectors: dict[int, tuple[JsonObject, str]] = {}
+        """By identity: the texts of selectors, which outlive all that is scaled."""
 
     async def handle(
         self,
@@ -95,15 +99,21 @@ class ScaleDoor:
             scale["status"]["selector"] = selector
         return scale
 
-    @staticmethod
-    def _selector(served: Served, obj: JsonObject, paths: ScalePaths) -> str:
+    def _selector(self, served: Served, obj: JsonObject, paths: ScalePaths) -> str:
         if served.type.custom:
             found = compile_path(paths.selector)(obj) if paths.selector else []
             return str(found[0]) if found else ""
         selector = (obj.get("spec") or {}).get("selector")
         if served.plural == "replicationcontrollers":
             return str(LabelSelector.from_labels(selector or {}))
-        return str(LabelSelector.from_json(selector)) if selector else ""
+        if not selector:
+            return ""
+        known = self._selectors.get(id(selector))
+        if known is None or known[0] is not selector:
+            if len(self._selectors) >= _SELECTORS_KEPT:
+                self._selectors.clear()
+            known = self._selectors[id(selector)] = selector, str(LabelSelector.from_json(selector))
+        return known[1]
 
     @staticmethod
     def _patched(served: Served, current: JsonObject, content_type: str, body: Any) -> Any:

@@ -63,6 +63,9 @@ class Consistency(ControllerComponent):
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """A claim that was scanned has its next turn in the queue already, or rests until it is another."""
+        if new is not None and not (new.get("status") or {}).get("providerID"):
+            # Without an instance there is nothing to be scanned.
+            return self._is_due()
         if old is None or new is None:
             return True
         name = new["metadata"]["name"]

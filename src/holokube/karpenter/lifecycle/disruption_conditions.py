@@ -74,8 +74,10 @@ class Settled:
                 return None
             last = (claim.get("status") or {}).get("lastPodEventTime")
             if last != self._last_pod_event:
+                if quiet_since_s is None:
+                    return None
                 last_s = seconds_of(last)
-                if quiet_since_s is None or last_s is None or last_s < quiet_since_s:
+                if last_s is None or last_s < quiet_since_s:
                     return None
                 # Pods that change again and again only make the wait longer.
                 quiet_since_s = last_s

@@ -6,7 +6,7 @@ from holokube.base.clock import Clock
 from holokube.client.audience import LABELS, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, Resource
-from holokube.karpenter.api.node_claim import NodeClaim
+from holokube.karpenter.api.node_claim import NodeClaim, NodeClassRef
 from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, node_ids
@@ -32,17 +32,30 @@ class Hydration(ControllerComponent):
         self._controller = Controller(
             clock, self.name, self.reconcile,
             sources=[
-                InformerSource(self._claims, enqueue_self, concerns=_is_other_claim),
+                InformerSource(self._claims, enqueue_self, concerns=self._concerns),
                 InformerSource(self._nodes, self._claims_of, heeds=SPEC | LABELS),
             ],
         )  # fmt: skip
+
+    def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        return new is not None and (old is None or _looked_at(old) != _looked_at(new)) and self._lacks_label(new)
 
     def _claims_of(self, node: JsonObject) -> list[str]:
         return [
             claim["metadata"]["name"]
             for provider_id in node_ids(node)
             for claim in self._claims.lister.by_index(BY_PROVIDER_ID, provider_id)
+            if self._lacks_label(claim)
         ]
+
+    def _lacks_label(self, stored: JsonObject) -> bool:
+        """Whether a claim or one of its Nodes has to be labelled, which hardly ever is so."""
+        claim = NodeClaim.of(stored)
+        ref = claim.node_class_ref
+        return not all(_is_labelled(one, ref) for one in (stored, *self._nodes_of(claim)))
+
+    def _nodes_of(self, claim: NodeClaim) -> list[JsonObject]:
+        return self._nodes.lister.by_index(BY_PROVIDER_ID, claim.provider_id) if claim.provider_id else []
 
     async def reconcile(self, name: str) -> Result | None:
         """Labels one claim and its Nodes."""
@@ -53,25 +66,21 @@ class Hydration(ControllerComponent):
         if not self._provider.supports(claim.node_class_ref):
             return None
         await self._label(NODE_CLAIMS, stored, claim)
-        if claim.provider_id:
-            for node in self._nodes.lister.by_index(BY_PROVIDER_ID, claim.provider_id):
-                await self._label(NODES, node, claim)
+        for node in self._nodes_of(claim):
+            await self._label(NODES, node, claim)
         return None
 
     async def _label(self, resource: Resource, obj: JsonObject, claim: NodeClaim) -> None:
         metadata, ref = obj["metadata"], claim.node_class_ref
-        labels = metadata.get("labels") or {}
-        if labels.get(ref.label) != ref.name:
-            made = {**obj, "metadata": {**metadata, "labels": {**labels, ref.label: ref.name}}}
-            await patch_object(self._client, resource, obj, made)
+        if not _is_labelled(obj, ref):
+            labels = {**(metadata.get("labels") or {}), ref.label: ref.name}
+            await patch_object(self._client, resource, obj, {**obj, "metadata": {**metadata, "labels": labels}})
 
 
-def _is_other_claim(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """Whether a claim has got another class, label or instance: nothing else is looked at."""
-    if old is None or new is None:
-        return True
-    return _looked_at(old) != _looked_at(new)
+def _is_labelled(obj: JsonObject, ref: NodeClassRef) -> bool:
+    return bool((obj["metadata"].get("labels") or {}).get(ref.label) == ref.name)
 
 
 def _looked_at(claim: JsonObject) -> tuple[object, ...]:
+    """Class, labels and instance of a claim: nothing else is looked at."""
     return claim.get("spec"), claim["metadata"].get("labels"), (claim.get("status") or {}).get("providerID") or ""

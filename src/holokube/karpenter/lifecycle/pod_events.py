@@ -8,14 +8,14 @@ from holokube.base.clock import Clock
 from holokube.client.audience import DELETION, ENDING, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
-from holokube.karpenter.api.node_claim import NodeClaim
+from holokube.karpenter.api.node_claim import NodeClaim, seconds_of
 from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.disruption.pods import is_daemon, is_terminal, is_terminating
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, only
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import set_status
-from holokube.kube.timeformat import format_time, parse_time
+from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
@@ -59,7 +59,8 @@ class PodEvents(ControllerComponent):
             return False
         stored = self._claim_of(new["spec"]["nodeName"])
         last = (stored.get("status") or {}).get("lastPodEventTime") if stored is not None else None
-        return not last or self._clock.time() - parse_time(last).timestamp() >= SURELY_NOTED_S
+        last_s = seconds_of(last)
+        return last_s is None or self._clock.time() - last_s >= SURELY_NOTED_S
 
     async def reconcile(self, node_name: str) -> Result | None:
         """Something happened to a pod of this node."""

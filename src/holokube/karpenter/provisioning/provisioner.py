@@ -11,7 +11,7 @@ from holokube.karpenter.events import Publisher
 from holokube.karpenter.metrics import PROVISIONED, KarpenterMetrics
 from holokube.karpenter.provisioning.batcher import Batcher
 from holokube.karpenter.provisioning.claims import ClaimMaker
-from holokube.karpenter.provisioning.recording import record, tell_failure, tell_pools_without_types
+from holokube.karpenter.provisioning.recording import PoolCheck, record, tell_failure
 from holokube.karpenter.provisioning.selection import Ignored
 from holokube.karpenter.provisioning.world import Scene, World
 from holokube.karpenter.scheduling.problem import Problem, pod_key
@@ -51,6 +51,7 @@ class Provisioner:
         self._batcher = batcher
         self._maker = maker
         self._solve = solve
+        self._pool_check = PoolCheck(publisher)
         self._log = get_logger("holokube.karpenter.provisioner")
         self._loop = Singleton(clock, self.name, self.reconcile)
         self._waits_for_sync = False
@@ -93,7 +94,7 @@ class Provisioner:
             self._log.info("no usable nodepools found", pods=len(pods))
             self._book(pods, {pod_key(pod): pod for pod in pods})
             return None
-        tell_pools_without_types(scene.problem, self._publisher)
+        self._pool_check.look_at(scene.problem)
         started_s = self._clock.monotonic()
         self._metrics.solve_begun(self.name, len(pods), lambda: self._clock.monotonic() - started_s)
         results = await self._solve(scene.problem)

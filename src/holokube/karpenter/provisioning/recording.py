@@ -34,15 +34,29 @@ def record(results: Results, state: ClusterState, publisher: Publisher) -> None:
         publisher.normal_for_each(pods, events.NOMINATED, message, budget=NOMINATIONS)
 
 
-def tell_pools_without_types(problem: Problem, publisher: Publisher) -> None:
-    """Pools from which nothing can be launched now, whatever pods ask for."""
-    for pool in problem.pools:
-        if not can_launch(pool, problem.types_of_pool.get(pool.name, ()), problem.well_known):
-            publisher.warning(
-                pool.object, events.NO_COMPATIBLE_INSTANCE_TYPES,
-                "NodePool requirements filtered out all compatible available instance types",
-                dedupe_s=POOL_DEDUPE_S,
-            )  # fmt: skip
+class PoolCheck:
+    """Tells of pools from which nothing can be launched now, whatever pods ask for."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
+        self._found: dict[str, tuple[object, object, bool]] = {}
+        """By name of the pool: its spec and types as they were when it was looked at, and whether some can be."""
+
+    def look_at(self, problem: Problem) -> None:
+        """Looks at the pools that can be used; at one with the very same spec and types only once."""
+        before, self._found = self._found, {}
+        for pool in problem.pools:
+            spec, types = pool.object.get("spec"), problem.types_of_pool.get(pool.name, ())
+            known = before.get(pool.name)
+            if known is None or known[0] is not spec or known[1] is not types:
+                known = spec, types, can_launch(pool, types, problem.well_known)
+            self._found[pool.name] = known
+            if not known[2]:
+                self._publisher.warning(
+                    pool.object, events.NO_COMPATIBLE_INSTANCE_TYPES,
+                    "NodePool requirements filtered out all compatible available instance types",
+                    dedupe_s=POOL_DEDUPE_S,
+                )  # fmt: skip
 
 
 def can_launch(pool: NodePool, types: Iterable[InstanceType], well_known: frozenset[str]) -> bool:

@@ -44,9 +44,15 @@ class Selector:
 
     def __init__(self) -> None:
         self._known: dict[int, _Found] = {}
+        self._last: tuple[tuple[JsonObject, ...], Selection] | None = None
+        """Pods that were sorted last, if it shows of each of them alone how."""
 
-    def select(self, pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
+    def select(
+        self, pods: tuple[JsonObject, ...], volumes: VolumeReader, well_known: frozenset[str]
+    ) -> Selection:
         """Those that something is provided for, and those that are left out."""
+        if self._last is not None and self._last[0] is pods:
+            return self._last[1]
         selection, before, known = Selection([], []), self._known, dict[int, _Found]()
         for pod in pods:
             found = before.get(id(pod))
@@ -65,12 +71,13 @@ class Selector:
             else:
                 selection.ignored.append(found[2])
         self._known = known
+        self._last = (pods, selection) if len(known) == len(pods) else None
         return selection
 
 
 def select(pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozenset[str]) -> Selection:
     """Sorts the pods of a cluster."""
-    return Selector().select(pods, volumes, well_known)
+    return Selector().select(tuple(pods), volumes, well_known)
 
 
 def why_ignored(pod: JsonObject, volumes: VolumeReader, well_known: frozenset[str]) -> Ignored | None:

@@ -105,7 +105,7 @@ class World:
         now_s = self._clock.time()
         nodes = state.all_nodes
         storage = self._storage()
-        selection = self._selector.select(state.unbound_pods(), VolumeReader(storage), self._provider.well_known)
+        selection = self._selector.select(state.unbound_pods, VolumeReader(storage), self._provider.well_known)
         pdbs = self.pdbs()
         leaving = state.leaving_nodes
         moving = tuple(moving_pods(leaving, self.limits(pdbs), now_s))

@@ -53,19 +53,23 @@ class ClaimOrder:
         self._counts[place] += 1
         self._moved = place
 
-    def sort(self) -> None:
-        """Sort as upstream does before it tries the next pod."""
+    def count_more(self, times: int) -> None:
+        """The claim that was just counted gets more pods one by one; before each of them the order is sorted."""
+        for _ in range(times):
+            self.count(self.sort())
+
+    def sort(self) -> int:
+        """Sort as upstream does before it tries the next pod; where the claim is now that was counted since."""
         place, self._moved = self._moved, -1
         if place < 0:
-            return
+            return place
         counts, length = self._counts, len(self._counts)
         if (place == 0 or counts[place - 1] <= counts[place]) and (
             place == length - 1 or counts[place] <= counts[place + 1]
         ):
-            return
+            return place
         if _BY_INSERTION_MAX < length < _REPAIRED_MIN or (length >= _REPAIRED_MIN and self._shows_disorder()):
-            self._sort_fully()
-            return
+            return self._sort_fully(place)
         # The element is moved past those that it is out of order with, and no further: one that rose stops before its
         # equals, one that was added at the end behind them.
         claims = self._claims
@@ -78,11 +82,13 @@ class ClaimOrder:
             claims[target + 1 : place + 1] = claims[target:place].copy()
         claims[target] = claim
         counts.insert(target, count)
+        return target
 
-    def _sort_fully(self) -> None:
+    def _sort_fully(self, place: int) -> int:
         ordered = sort_as_go(range(len(self._counts)), self._counts.__getitem__)
         self._claims[: len(ordered)] = self._claims[ordered]
         self._counts = [self._counts[i] for i in ordered]
+        return ordered.index(place)
 
     def _shows_disorder(self) -> bool:
         """Whether the elements that a pivot is chosen from are out of order."""

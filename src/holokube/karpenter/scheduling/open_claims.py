@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,7 @@ class OpenClaim:
 class Addition:
     """How a claim would look with a pod more."""
 
-    __slots__ = ("claim", "free", "min_values_relaxed", "place", "reserved", "rows", "state")
+    __slots__ = ("claim", "free", "is_only", "min_values_relaxed", "place", "reserved", "rows", "state")
 
     def __init__(self, claim: OpenClaim, state: RequirementState, rows: RowArray, free: IntArray) -> None:
         self.claim = claim
@@ -75,6 +75,8 @@ class Addition:
         self.reserved: list[Offering] = []
         self.min_values_relaxed = False
         self.place = -1
+        self.is_only = True
+        """Whether no other open claim has a place for such a pod."""
 
 
 class ClaimChecks:
@@ -183,6 +185,16 @@ class ClaimChecks:
             return None
         return addition
 
+    def goes_by_room(self, claim: OpenClaim, form: PodForm) -> bool:
+        """Whether more pods of a form can join a claim that one has just joined for as long as there is room."""
+        return not (
+            self._reservations is not None
+            or claim.template.has_min_values
+            or form.ports
+            or form.volumes
+            or form.volume_alternatives
+        ) and claim.state.taking(form.requirements) is claim.state
+
     def commit(self, addition: Addition, form: PodForm, pod: JsonObject) -> None:
         """Give the claim its pod."""
         claim = addition.claim
@@ -241,6 +253,7 @@ class ClaimBoard:
             addition = self._try(claim, form, topology)
             if addition is not None:
                 addition.place = place
+                addition.is_only = bool(place == places[-1])
                 return addition
         return None
 
@@ -276,6 +289,30 @@ class ClaimBoard:
         self._checks.commit(addition, form, pod)
         self.order.count(addition.place)
         self._bounds[:, addition.claim.number] = addition.free.max(axis=1)
+
+    def room_for_alike(self, joined: Addition, form: PodForm) -> int:
+        """How many more pods would join, one by one, the claim that one of this form has just joined.
+
+        Where hostnames and topology have no say. Claims that had no place for the first have none for the others.
+        """
+        claim = joined.claim
+        if not joined.is_only or not self._checks.goes_by_room(claim, form):
+            return 0
+        free = claim.free
+        return int(np.minimum.reduce([free[column] // milli for column, milli in form.amounts]).max())
+
+    def join_alike(self, joined: Addition, form: PodForm, pods: Sequence[JsonObject]) -> None:
+        """Add pods to the claim for which :meth:`room_for_alike` was told."""
+        claim, taken = joined.claim, form.vector * len(pods)
+        free = claim.free - taken[:, None]
+        (kept,) = (free.min(axis=0) >= 0).nonzero()
+        if len(kept) < len(claim.rows):
+            claim.rows, free = claim.rows[kept], free[:, kept]
+        claim.free = free
+        claim.used = claim.used + taken
+        claim.pods.extend(pods)
+        self.order.count_more(len(pods))
+        self._bounds[:, claim.number] = free.max(axis=1)
 
     def open(self, addition: Addition, form: PodForm, pod: JsonObject) -> None:
         """Open a claim for its first pod."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -87,6 +87,8 @@ class SolveRun:
         self._blank: dict[Template, tuple[RowArray, IntArray]] = {}
         self._openings: dict[_Opening, tuple[RequirementState, RowArray, IntArray, bool]] = {}
         self._closed: set[_Opening] = set()
+        self._joined: Addition | None = None
+        """How the last pod that found a place came to a claim; None if it did not, or not with all its wishes."""
         self._changes = 0
         self._failed_at: dict[tuple[PodForm, bool], tuple[int, Failure]] = {}
         self.failures: dict[str, tuple[JsonObject, Failure]] = {}
@@ -123,31 +125,45 @@ class SolveRun:
             yield
 
     def _place_alike(
-        self, like: QueuedPod, queue: deque[QueuedPod], tried: Container[str], is_late: Callable[[], bool] | None
+        self, like: QueuedPod, queue: deque[QueuedPod], tried: Collection[str], is_late: Callable[[], bool] | None
     ) -> None:
-        """Places the pods that come next and are like one just placed, as far as they go to the same node one by one.
+        """Places the pods that come next and are like one just placed, as far as they go to the same place one by one.
 
         Pods that were tried before have to be seen one by one, for the search ends when a round of them brings nothing.
         """
         if not self._topology.is_idle:
             return
-        form, is_moving = like.form, like.is_moving
-        row, count = self.nodes.room_for_alike(form, self._topology.of(form), is_moving=is_moving)
-        if not count:
+        form, joined = like.form, self._joined
+        if joined is None:
+            row, count = self.nodes.room_for_alike(form, self._topology.of(form), is_moving=like.is_moving)
+        else:
+            row, count = -1, self.board.room_for_alike(joined, form)
+        pods = self._next_alike(like, count, queue, tried, is_late) if count else None
+        if not pods:
             return
+        if joined is None:
+            self.nodes.place_alike(row, form, pods)
+        else:
+            self.board.join_alike(joined, form, pods)
+        self._changes += len(pods)
+
+    def _next_alike(
+        self, like: QueuedPod, count: int, queue: deque[QueuedPod], tried: Collection[str],
+        is_late: Callable[[], bool] | None,
+    ) -> list[JsonObject]:  # fmt: skip
+        """Takes so many pods from the queue as are like one that was placed."""
+        form, is_moving = like.form, like.is_moving
         pods: list[JsonObject] = []
         while len(pods) < count and queue:
-            pod, of_form, uid, _, moves = queue[0]
-            if of_form is not form or moves != is_moving or uid in tried:
+            one = queue[0]
+            if one.form is not form or one.is_moving != is_moving or (tried and one.uid in tried):
                 break
             if is_late is not None and is_late():
                 self.timed_out = True
                 break
             queue.popleft()
-            pods.append(pod)
-        if pods:
-            self.nodes.place_alike(row, form, pods)
-            self._changes += len(pods)
+            pods.append(one.pod)
+        return pods
 
     @property
     def problem(self) -> Problem:
@@ -187,16 +203,19 @@ class SolveRun:
         topology = self._topology.of(form)
         found = self.nodes.find(form, topology, is_moving=queued.is_moving)
         if found is not None:
+            self._joined = None
             self._place_on_node(*found, form, topology, queued.pod)
             return True
         addition = self.board.find(form, topology)
         if addition is not None:
+            self._joined = addition if form is queued.form else None
             self.board.join(addition, form, queued.pod)
             self._record(addition.claim, form, topology)
             return True
         addition = self._opening(form, topology)
         if addition is None:
             return False
+        self._joined = addition if form is queued.form else None
         self.board.open(addition, form, queued.pod)
         self._record(addition.claim, form, topology)
         self._charge(addition.claim)

@@ -55,6 +55,8 @@ _OF_NODE_UNLESS_REBOOTING: Final = ("taints",)
 """What goes by the Node alone once it is registered and initialized, unless it reboots."""
 _OF_CONDITIONS: Final = ("claim_states", "is_rebooting")
 """What goes by the conditions of the claim alone."""
+_OF_CONDITIONS_AND_DELETION: Final = ("is_deleted",)
+"""What goes by the conditions of the claim, and by whether its deletion was asked for."""
 _OF_LABELS: Final = ("label_requirements",)
 _OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints")
 """What goes by Node and claim."""
@@ -67,6 +69,11 @@ _OF_NODE_AND_PODS: Final = ("available",)
 def is_ephemeral(taint: Taint) -> bool:
     """Whether a node that is coming up is expected to lose it by itself."""
     return (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith(_EPHEMERAL_PREFIX)
+
+
+def _deletion(obj: JsonObject) -> object:
+    """When the object's deletion was asked for, if it was."""
+    return (obj.get("metadata") or _EMPTY).get("deletionTimestamp")
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:
@@ -228,6 +235,14 @@ class StateNode:
         """Whether a pending pod is expected on it."""
         return self.nominated_until_s > now_s
 
+    def prolong_nomination(self, until_s: float) -> None:
+        """Another pending pod is expected on it while one is.
+
+        The one thing that changes about a node: whoever has looked at it found it nominated, as it was at that time and
+        is now, so that nobody has to look again at a node that pods wait for pass after pass.
+        """
+        self.__dict__["nominated_until_s"] = until_s
+
     @lazy
     def taints(self) -> tuple[Taint, ...]:
         """The taints that a pod placed on it must tolerate in the end."""
@@ -326,13 +341,13 @@ class StateNode:
         has_same_pods = self.pods is before.pods
         if has_same_pods:
             self._take(before, _OF_PODS)
-        if before.node is None or self.node is not before.node:
+        if self.node is before.node and self.node_claim is before.node_claim:
+            self._take(before, _OF_NODE)
+            self._take(before, _OF_BOTH)
+        elif before.node is None or self.node is not before.node:
             if self.labels == before.labels:
                 self._take(before, _OF_LABELS)
             return
-        if self.node_claim is before.node_claim:
-            self._take(before, _OF_NODE)
-            self._take(before, _OF_BOTH)
         elif self.node_claim is None or before.node_claim is None:
             return
         elif not before.is_initialized or not before.is_registered:
@@ -342,6 +357,8 @@ class StateNode:
             self._take(before, _OF_NODE)
             if conditions.conditions_of(self.node_claim) is conditions.conditions_of(before.node_claim):
                 self._take(before, _OF_CONDITIONS)
+                if _deletion(self.node_claim) == _deletion(before.node_claim):
+                    self._take(before, _OF_CONDITIONS_AND_DELETION)
             if not self.is_rebooting and not before.is_rebooting:
                 self._take(before, _OF_NODE_UNLESS_REBOOTING)
         if has_same_pods:

@@ -28,8 +28,8 @@ from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
 from holokube.karpenter.disruption.pods import is_terminal
 from holokube.karpenter.scheduling.node_list import NodeList
-from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.state.node_pods import NodePods, Reading
 from holokube.karpenter.state.pod_times import PodTimes
 from holokube.karpenter.state.pool_usage import PoolUsage
 from holokube.kube.conditions import conditions_of, get_condition
@@ -40,7 +40,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
 _REMEMBERED_DELETIONS: Final = 10_000
-_NO_FACTS: Final[tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]]] = (), ()
+_NO_PODS: Final[Reading] = (), ()
 _DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
 _DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
 
@@ -57,8 +57,6 @@ class _Entry:
     seen: StateNode | None = None
     before: StateNode | None = None
     """What was made of it the last time, before something changed."""
-    has_same_pods: bool = False
-    """Whether its pods are those that were there the last time."""
     serial: int = 0
 
 
@@ -82,8 +80,8 @@ class ClusterState:
         self._id_of_claim: dict[str, str] = {}
         self._id_of_node: dict[str, str] = {}
         self._unlaunched: set[str] = set()
-        self._pods: dict[str, dict[str, JsonObject]] = {}
-        self._facts: dict[str, dict[str, PodFacts]] = {}
+        self._pods: dict[str, NodePods] = {}
+        """By name of the node; only of those that have some."""
         self._serial = 0
         self._nodes: NodeList | None = None
         self._last_nodes = NodeList()
@@ -96,6 +94,7 @@ class ClusterState:
         self._nominated: dict[str, None] = {}
         self._binding: dict[str, str] = {}
         self._unbound: dict[str, JsonObject] = {}
+        self._unbound_now: tuple[JsonObject, ...] | None = None
         self._deleted_uids: dict[str, None] = {}
         self._mark = ConsolidationMark(clock.time())
         self._version = 0
@@ -130,7 +129,7 @@ class ClusterState:
         return synced
 
     def nodes(self) -> list[StateNode]:
-        """All nodes, those on their way out as well. Nothing in them changes any more."""
+        """All nodes, those on their way out as well. Nothing in them changes any more but the end of a nomination."""
         return list(self.all_nodes)
 
     @property
@@ -189,11 +188,15 @@ class ClusterState:
 
     def pods_on(self, node_name: str) -> list[JsonObject]:
         """The pods bound to a node."""
-        return list(self._pods.get(node_name, {}).values())
+        found = self._pods.get(node_name)
+        return found.list() if found is not None else []
 
-    def unbound_pods(self) -> list[JsonObject]:
-        """The pods without a node; among them are those that wait for one."""
-        return list(self._unbound.values())
+    @property
+    def unbound_pods(self) -> tuple[JsonObject, ...]:
+        """The pods without a node, among them those that wait for one; the very same tuple until one changes."""
+        if self._unbound_now is None:
+            self._unbound_now = tuple(self._unbound.values())
+        return self._unbound_now
 
     def usage_of(self, pool_name: str) -> ResourceVector:
         """Capacity of a pool's nodes that stay, and their number under ``nodes``."""
@@ -258,10 +261,18 @@ class ClusterState:
     def nominate(self, provider_id: str) -> None:
         """A pending pod is expected on this node: leave it alone for a while."""
         entry = self._entries.get(provider_id)
-        if entry is not None:
-            entry.nominated_until_s = self._clock.time() + self._nomination_s
-            self._nominated[provider_id] = None
-            self._changed(entry)
+        if entry is None:
+            return
+        now_s = self._clock.time()
+        is_known = entry.nominated_until_s > now_s
+        entry.nominated_until_s = now_s + self._nomination_s
+        self._nominated[provider_id] = None
+        # No pool uses more or less for that.
+        self._version += 1
+        if is_known and entry.seen is not None:
+            entry.seen.prolong_nomination(entry.nominated_until_s)
+        else:
+            self._forget(entry)
 
     def mark_for_deletion(self, provider_ids: Iterable[str]) -> None:
         """A disruption command has chosen these nodes."""
@@ -301,17 +312,19 @@ class ClusterState:
             return
         self._unlaunched.discard(name)
         entry = self._entry(provider_id)
-        if entry.claim is not None:
-            if _is_older(claim, entry.claim):
-                return
-            if _stands_alike(entry.claim, claim):
-                if not _counts_alike(entry.claim, claim):
-                    self._count_anew(provider_id)
-                entry.claim = claim
-                self._version += 1
-                self._forget(entry)
-                return
-        self._replace(entry, entry.node, claim)
+        if entry.claim is None or not _is_older(claim, entry.claim):
+            self._put_claim(entry, claim)
+
+    def _put_claim(self, entry: _Entry, claim: JsonObject) -> None:
+        known = entry.claim
+        if known is None or not _stands_alike(known, claim):
+            self._replace(entry, entry.node, claim)
+            return
+        if not _counts_alike(known, claim):
+            self._count_anew(entry.provider_id)
+        entry.claim = claim
+        self._version += 1
+        self._forget(entry)
 
     def forget_claim(self, name: str) -> None:
         """There is no such claim any more."""
@@ -319,7 +332,12 @@ class ClusterState:
 
     def _on_claim(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:
-            self.put_claim(new)
+            entry = self._entries.get((new.get("status") or {}).get("providerID") or "") if old is not None else None
+            if entry is not None and entry.claim is old and old is not None and old.get("spec") is new.get("spec"):
+                # Most changes are of the status of a claim that is what was last heard of.
+                self._put_claim(entry, new)
+            else:
+                self.put_claim(new)
             return
         assert old is not None
         self._deleted_uids[old["metadata"]["uid"]] = None
@@ -373,7 +391,6 @@ class ClusterState:
         if entry.claim is None:
             self._drop_entry(provider_id)
         entry.node = None
-        entry.has_same_pods = False
         self._suspects.pop(provider_id, None)
         self._changed(entry)
         self._move_mark()
@@ -394,8 +411,6 @@ class ClusterState:
     def _replace(self, entry: _Entry, node: JsonObject | None, claim: JsonObject | None) -> None:
         """Takes new objects of an instance over, and sees whether that opens consolidation anew."""
         before = _standing(entry)
-        if entry.node is None or node is None or entry.node["metadata"]["name"] != node["metadata"]["name"]:
-            entry.has_same_pods = False
         entry.node, entry.claim = node, claim
         if has_mark(node, claim):
             self._suspects[entry.provider_id] = None
@@ -406,53 +421,68 @@ class ClusterState:
             self._move_mark()
 
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        pod = new if new is not None else old
-        assert pod is not None
-        key = object_key(pod)
-        if new is not None and old is not None and new.get("spec") is old.get("spec") and _protects_alike(old, new):
-            node_name = self._binding.get(key)
-            if node_name and new["spec"].get("nodeName") == node_name:
-                # Most changes are of the status of a pod that stays where it is known to be.
-                self._pods.setdefault(node_name, {})[key] = new
-                self._pods_changed(node_name)
-                return
-        self._unbound.pop(key, None)
-        self._note_protection(key, new)
         if new is None:
-            self._unbind(key, (pod.get("spec") or {}).get("nodeName") or "")
-            self._binding.pop(key, None)
-            self.pod_times.forget(key)
-            self._move_mark()
+            assert old is not None
+            self._remove_pod(old)
             return
-        node_name = (new.get("spec") or {}).get("nodeName") or ""
+        key = object_key(new)
+        spec = new.get("spec") or {}
+        node_name = spec.get("nodeName") or ""
+        binding = self._binding.get(key)
+        if old is not None and node_name and binding == node_name and old.get("spec") is spec:
+            # Most changes are of the status of a pod that stays where it is known to be.
+            if not _protects_alike(old, new):
+                self._note_protection(key, new)
+            self._put_pod(node_name, key, new)
+            return
+        self._forget_unbound(key)
+        self._note_protection(key, new)
         if not node_name:
             self._unbound[key] = new
+            self._unbound_now = None
             return
-        if self._binding.get(key) != node_name:
-            self._unbind(key, node_name)
+        if binding != node_name:
+            self._unbind(key, binding, node_name)
             if not is_terminal(new):
                 self._binding[key] = node_name
                 self._move_mark()
-        self._pods.setdefault(node_name, {})[key] = new
+        self._put_pod(node_name, key, new)
+
+    def _put_pod(self, node_name: str, key: str, pod: JsonObject) -> None:
+        on_node = self._pods.get(node_name)
+        if on_node is None:
+            on_node = self._pods[node_name] = NodePods()
+        on_node.put(key, pod)
         self._pods_changed(node_name)
 
-    def _note_protection(self, key: str, pod: JsonObject | None) -> None:
-        annotations = pod["metadata"].get("annotations") if pod is not None else None
+    def _remove_pod(self, pod: JsonObject) -> None:
+        key = object_key(pod)
+        self._forget_unbound(key)
+        self._timed_pods.discard(key)
+        self._unbind(key, self._binding.pop(key, None), (pod.get("spec") or {}).get("nodeName") or "")
+        self.pod_times.forget(key)
+        self._move_mark()
+
+    def _forget_unbound(self, key: str) -> None:
+        if self._unbound.pop(key, None) is not None:
+            self._unbound_now = None
+
+    def _note_protection(self, key: str, pod: JsonObject) -> None:
+        annotations = pod["metadata"].get("annotations")
         value = annotations.get(DO_NOT_DISRUPT) if annotations else None
         if value is not None and value != "true":
             self._timed_pods.add(key)
         else:
             self._timed_pods.discard(key)
 
-    def _unbind(self, key: str, node_name: str) -> None:
+    def _unbind(self, key: str, binding: str | None, node_name: str) -> None:
         """Takes the pod from where it was, and any of the same name from the node: names are used again."""
-        for name in dict.fromkeys((self._binding.get(key, ""), node_name)):
+        for name in (binding, node_name) if binding and binding != node_name else (node_name,):
             on_node = self._pods.get(name)
-            if on_node is not None and on_node.pop(key, None) is not None:
+            if on_node is not None and on_node.take(key):
                 self._pods_changed(name)
                 if not on_node:
                     del self._pods[name]
-                    self._facts.pop(name, None)
 
     def _on_pool(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         generation = [obj["metadata"].get("generation") if obj is not None else None for obj in (old, new)]
@@ -462,10 +492,8 @@ class ClusterState:
     def _pods_changed(self, node_name: str) -> None:
         self._pod_version += 1
         entry = self._entries.get(self._id_of_node.get(node_name, ""))
-        if entry is not None:
-            entry.has_same_pods = False
-            if entry.seen is not None or self._nodes is not None:
-                self._forget(entry)
+        if entry is not None and (entry.seen is not None or self._nodes is not None):
+            self._forget(entry)
 
     def _changed(self, entry: _Entry) -> None:
         self._forget(entry)
@@ -483,15 +511,11 @@ class ClusterState:
 
     def _state_node(self, entry: _Entry) -> StateNode:
         if entry.seen is None:
-            facts = entry.before.known_facts if entry.has_same_pods and entry.before is not None else None
-            if facts is None:
-                name = entry.node["metadata"]["name"] if entry.node is not None else ""
-                on_node = self._pods.get(name) if name else None
-                facts = (tuple(on_node.values()), self._facts_of(name, on_node)) if on_node else _NO_FACTS
+            on_node = self._pods.get(entry.node["metadata"]["name"]) if entry.node is not None else None
+            facts = on_node.read() if on_node is not None else _NO_PODS
             entry.seen = StateNode(
                 entry.node, entry.claim, facts[0], entry.is_marked, entry.nominated_until_s, facts, entry.serial
             )
-            entry.has_same_pods = True
             if entry.before is not None:
                 entry.seen.carry_over(entry.before)
                 entry.before = None
@@ -500,16 +524,6 @@ class ClusterState:
             else:
                 self._leaving.pop(entry.provider_id, None)
         return entry.seen
-
-    def _facts_of(self, node_name: str, pods: dict[str, JsonObject]) -> tuple[PodFacts, ...]:
-        """Facts of the pods of a node; those of pods that have not changed are still there."""
-        known = self._facts.get(node_name, {})
-        found = {}
-        for key, pod in pods.items():
-            facts = known.get(key)
-            found[key] = facts if facts is not None and facts.pod is pod else PodFacts(pod)
-        self._facts[node_name] = found
-        return tuple(found.values())
 
 
 def _protects_alike(old: JsonObject, new: JsonObject) -> bool:

@@ -7,7 +7,7 @@ controllers ask for it every half minute.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class LabTransport:
     def __init__(
         self,
         inner: Transport,
-        calls: Counter[str],
+        calls: defaultdict[str, int],
         trouble: ApiTrouble,
         memory: DiscoveryMemory | None = None,
         settle: list[Callable[[], None]] | None = None,

@@ -50,12 +50,12 @@ class PodTopologySpread:
         counts = ground.counts
         if counts is None:
             # To find where the largest is, and then look, is several times faster than to ask for it.
-            most, least = int(rounded[rounded.argmax()]), int(rounded[rounded.argmin()])
+            most, least = rounded.item(rounded.argmax()), rounded.item(rounded.argmin())
             if most == 0:
                 return np.full(len(rounded), MAX_SCORE, dtype=np.int64)
             points: IntArray
             if most < _TABLE_SIZE:
-                points = _points_table(most, least)[rounded]
+                points = _points_table(most, least).take(rounded)
             else:
                 points = MAX_SCORE * (most + least - rounded) // most
             return points
@@ -76,7 +76,8 @@ class _Spread:
     constraints: tuple[SpreadConstraint, ...]
     keys: frozenset[str]
     """The labels that a node must have to count."""
-    topology: tuple[str, ...]
+    topology: tuple[tuple[str, int], ...]
+    """The label of each constraint, and how uneven pods may be over it."""
     matchers: tuple[SpreadMatcher, ...]
     counted: list[Tally | Counter | None]
     """For each constraint, if it was asked before."""
@@ -94,11 +95,14 @@ class _Domains:
     """Which rows are in a domain at all; None if all are."""
     weight: float
     """The more domains there are, the more a pod weighs."""
+    max_skew: int
+    weights: NDArray[np.float64]
+    """What so many pods make of a domain. Few numbers of pods occur, so they are looked up, which is quicker."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What of the score depends on nodes alone: the same for all pods that are spread over the same labels."""
+    """What of the score depends on nodes alone: the same for all pods that are spread alike over the same labels."""
 
     rows: RowArray
     nodes_at: int
@@ -117,10 +121,10 @@ def _spread(question: Question) -> _Spread | None:
     constraints, is_default = _constraints(question)
     if not constraints:
         return None
-    topology = tuple(constraint.topology_key for constraint in constraints)
+    topology = tuple((constraint.topology_key, constraint.max_skew) for constraint in constraints)
     matchers = tuple(SpreadMatcher(question.cls.namespace, constraint.selector) for constraint in constraints)
     # System defaults spread over host names even where nodes have no zone.
-    keys = _NO_KEYS if is_default else frozenset(topology)
+    keys = _NO_KEYS if is_default else frozenset(label for label, _ in topology)
     made = _Spread(selector, constraints, keys, topology, matchers, [None] * len(constraints))
     _remember(memory, key, made)
     return made
@@ -142,7 +146,8 @@ def _ground(question: Question, spread: _Spread) -> _Ground:
         has_label = _has_label(question.state.nodes, label, rows)
         if has_label is not None:
             counts = has_label if counts is None else counts & has_label
-    domains = tuple(_domains(question.state.nodes, label, rows, counts) for label in spread.topology)
+    nodes = question.state.nodes
+    domains = tuple(_domains(nodes, label, max_skew, rows, counts) for label, max_skew in spread.topology)
     made = spread.ground = _Ground(rows, nodes_at, counts, domains)
     _remember(memory, key, made)
     return made
@@ -155,11 +160,11 @@ def _remember(memory: dict[Hashable, Any] | None, key: Hashable, made: _Spread |
         memory[key] = made
 
 
-def _domains(nodes: NodeTable, label: str, rows: RowArray, counts: BoolArray | None) -> _Domains:
+def _domains(nodes: NodeTable, label: str, max_skew: int, rows: RowArray, counts: BoolArray | None) -> _Domains:
     has_label = _has_label(nodes, label, rows)
     if label == HOSTNAME_LABEL:
-        size = len(rows) if counts is None else int(counts.sum())
-        return _Domains(None, has_label, math.log(size + 2))
+        weight = math.log((len(rows) if counts is None else int(counts.sum())) + 2)
+        return _Domains(None, has_label, weight, max_skew, _weights_table(weight, max_skew))
     column = nodes.column(label)
     ids = column.ids[rows]
     present = np.bincount(ids if counts is None else ids[counts], minlength=len(column))
@@ -167,7 +172,8 @@ def _domains(nodes: NodeTable, label: str, rows: RowArray, counts: BoolArray | N
     if empty and present[empty] and present[0]:
         # A node without the label is in a domain of its own here, the same as one whose label is empty.
         size -= 1
-    return _Domains(ids, has_label, math.log(size + 2))
+    weight = math.log(size + 2)
+    return _Domains(ids, has_label, weight, max_skew, _weights_table(weight, max_skew))
 
 
 def _has_label(nodes: NodeTable, label: str, rows: RowArray) -> BoolArray | None:
@@ -195,9 +201,7 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
 def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[np.float64]:
     """How crowded the domains of each row are, over all constraints."""
     crowding: NDArray[np.float64] | None = None
-    number = -1
-    for constraint, domains in zip(spread.constraints, ground.domains, strict=True):
-        number += 1
+    for number, domains in enumerate(ground.domains):
         if domains.has_label is not None and not domains.has_label.any():
             continue
         counted = spread.counted[number]
@@ -207,11 +211,11 @@ def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[n
         found: NDArray[np.float64]
         if isinstance(counted, Counter):
             # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-            per_row = counted.by_row(question.state.nodes.capacity)[question.rows]
-            found = _weighed(per_row, domains.weight, constraint.max_skew)
+            per_row = counted.by_row(question.state.nodes.capacity).take(question.rows)
+            found = _weighed(per_row, domains)
         else:
             assert domains.ids is not None, "only host names go without numbers"
-            found = _weighed(counted.counts, domains.weight, constraint.max_skew)[domains.ids]
+            found = _weighed(counted.counts, domains).take(domains.ids)
         if domains.has_label is not None:
             found = np.where(domains.has_label, found, 0.0)
         if crowding is None:
@@ -232,14 +236,14 @@ def _counted(question: Question, spread: _Spread, number: int) -> Tally | Counte
     )  # fmt: skip
 
 
-def _weighed(pods: IntArray, weight: float, max_skew: int) -> NDArray[np.float64]:
-    """What so many pods make of a domain. Few numbers of pods occur, so they are looked up, which is quicker."""
+def _weighed(pods: IntArray, domains: _Domains) -> NDArray[np.float64]:
+    """What so many pods make of a domain."""
     found: NDArray[np.float64]
     try:
-        found = _weights_table(weight, max_skew)[pods]
+        found = domains.weights.take(pods)
     except IndexError:
-        found = np.multiply(pods, weight, dtype=np.float64)
-        found += float(max_skew - 1)
+        found = np.multiply(pods, domains.weight, dtype=np.float64)
+        found += float(domains.max_skew - 1)
     return found
 
 

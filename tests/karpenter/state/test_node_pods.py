@@ -1,0 +1,39 @@
+"""What is read of the pods of a node is what is there, and the same objects as long as nothing changes."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holokube.karpenter.state.node_pods import NodePods
+from holokube.kube.types import JsonObject
+from tests.karpenter.objects import pod
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_pods_and_facts_are_those_of_a_plain_dict(seed: int) -> None:
+    rng, pods = Random(seed), NodePods()
+    plain: dict[str, JsonObject] = {}
+    facts_of: dict[int, object] = {}
+    for _ in range(40):
+        key = f"p{rng.randint(0, 5)}"
+        if rng.random() < 0.3:
+            assert pods.take(key) == (plain.pop(key, None) is not None)
+        else:
+            plain[key] = pod(key, phase=rng.choice(("Running", "Succeeded")))
+            pods.put(key, plain[key])
+        assert len(pods) == len(plain)
+        if rng.random() < 0.5:
+            continue
+        found, facts = pods.read()
+        assert pods.list() == list(found) == list(plain.values())
+        assert all(one.pod is obj for one, obj in zip(facts, found, strict=True))
+        # Facts of pods that have not changed were not worked out again.
+        assert all(facts_of.get(id(one.pod), one) is one for one in facts)
+        facts_of = {id(one.pod): one for one in facts}
+        again = pods.read()
+        assert again[0] is found
+        assert again[1] is facts
