@@ -44,7 +44,7 @@ from tests.workloads.test_deployment_decisions import a_set, deployment
 from tests.workloads.test_deployment_rest import set_statuses
 from tests.workloads.test_garbage_graph import obj as owned
 from tests.workloads.test_garbage_graph import ref as owner_reference
-from tests.workloads.test_pod_book import OWNERS, STATES, pod_of
+from tests.workloads.test_pod_book import OWNERS, STATES, pod_of, tallied
 from tests.workloads.test_replica_set_controller import replica_set
 from tests.workloads.world import World
 
@@ -97,10 +97,10 @@ def test_a_pod_that_does_not_count_anew_is_counted_as_before(
     if ready_s is not None and new["status"].get("conditions"):
         new["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": ago(ready_s)}]
     book = PodBook()
-    book.on_event("ADDED", None, old)
-    before = {uid: book.of(uid) for uid in OWNERS}
-    book.on_event("MODIFIED", old, new)
-    after = {uid: book.of(uid) for uid in OWNERS}
+    book.takes_note(None, old)
+    before = {uid: tallied(book, uid) for uid in OWNERS}
+    assert book.takes_note(old, new) == counts_anew(old, new)
+    after = {uid: tallied(book, uid) for uid in OWNERS}
     ages = [[is_available(one, s, NOW) for s in (0, 10, 100)] for one in (old, new)]
     if not counts_anew(old, new):
         assert (after, ages[1]) == (before, ages[0])

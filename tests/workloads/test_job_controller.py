@@ -347,7 +347,7 @@ def test_nothing_is_remembered_of_jobs_that_are_over() -> None:
             world.pass_time(60)
             (reconciler,) = made
             assert not (
-                reconciler._backoffs or reconciler._removed or reconciler._selectors or reconciler._busy
+                reconciler._backoffs or reconciler._removed or reconciler._busy
                 or reconciler._written._versions or reconciler._expectations._by_owner
             )  # fmt: skip
 
@@ -407,6 +407,32 @@ def test_the_life_of_a_plain_job_takes_three_looks(monkeypatch: pytest.MonkeyPat
         assert world.get(JOBS, "work")["metadata"]["deletionTimestamp"]
         # One makes the pod, one tells that it is ready, one counts it.
         assert len(looks) == 3
+
+
+def history(spec: JsonObject, verdict: str, faults: Faults | None) -> list[object]:
+    """All that is written of a Job and its pods, and what becomes of them."""
+    with world_of(verdict, faults=faults) as world:
+        world.create(JOBS, make(ttlSecondsAfterFinished=20, **spec))
+        found: list[object] = []
+        for _ in range(60):
+            world.pass_time(0.5)
+            found += [world.get(JOBS, "work"), world.pods()]
+        return [*found, *(world.events(reason) for reason in ("SuccessfulCreate", "FailedCreate", "Completed"))]
+
+
+@pytest.mark.parametrize("faults", [None, Faults(internal_error=0.3, conflict=0.2)], ids=["calm", "faulty"])
+@pytest.mark.parametrize(("spec", "verdict"), [
+    ({}, "succeed"), ({"completions": 3, "parallelism": 3}, "succeed"),
+    ({"completions": 3, "parallelism": 2}, "succeed"), ({"parallelism": 2, "completions": None}, "succeed"),
+    ({"backoffLimit": 1}, "fail"), ({"suspend": True}, "succeed"),
+])  # fmt: skip
+def test_the_short_ways_lead_to_where_the_long_one_does(
+    monkeypatch: pytest.MonkeyPatch, spec: JsonObject, verdict: str, faults: Faults | None
+) -> None:
+    short = history(spec, verdict, faults)
+    monkeypatch.setattr(job_controller, "first_pods", lambda _job: [])
+    monkeypatch.setattr(job_controller, "good_end", lambda *_: None)
+    assert history(spec, verdict, faults) == short
 
 
 def test_a_job_that_lacks_a_pod_is_looked_at_although_only_its_status_changed(
@@ -482,7 +508,7 @@ def test_a_job_is_forgotten_even_if_its_end_is_seen_before_the_answer_to_it(monk
         assert is_complete(world.get(JOBS, "work"))
         (reconciler,) = made
         assert not (
-            reconciler._backoffs or reconciler._removed or reconciler._selectors or reconciler._ending
+            reconciler._backoffs or reconciler._removed or reconciler._ending
             or reconciler._written._versions
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ import pytest
 
 from holokube.client.resources import NODES
 from holokube.workloads import node_ttl_controller
-from holokube.workloads.node_ttl_controller import ANNOTATION, next_step
+from holokube.workloads.node_ttl_controller import ANNOTATION, NodeTtl, next_step
 from tests.builders import node
 from tests.workloads.housekeeping import House
 
@@ -35,3 +35,29 @@ def test_a_wrong_value_is_put_right() -> None:
         home.create(NODES, {**node("n"), "metadata": {"name": "n", "annotations": {ANNOTATION: "soon"}}})
         home.pass_time(1)
         assert home.get(NODES, "n")["metadata"]["annotations"] == {ANNOTATION: "0"}
+
+
+def test_a_node_that_has_what_it_is_to_have_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    usual = NodeTtl.reconcile
+
+    async def counted(self: NodeTtl, key: str) -> None:
+        looks.append(key)
+        await usual(self, key)
+
+    monkeypatch.setattr(NodeTtl, "reconcile", counted)
+    with House(node_ttl_controller.build) as home:
+        home.create(NODES, node("n"))
+        home.pass_time(1)
+        assert looks.pop(0) == "n"
+        looks.clear()
+        home.patch(NODES, "n", {"metadata": {"labels": {"any": "change"}}})
+        home.pass_time(1)
+        assert not looks
+        home.patch(NODES, "n", {"metadata": {"annotations": {ANNOTATION: "soon"}}})
+        home.pass_time(1)
+        assert looks and home.get(NODES, "n")["metadata"]["annotations"] == {ANNOTATION: "0"}
+        looks.clear()
+        home.delete(NODES, "n")
+        home.pass_time(1)
+        assert not looks

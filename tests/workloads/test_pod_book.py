@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holokube.client.audience import DELETION, EXISTENCE, STATUS, Audience, Listener, aspects_changed
-from holokube.client.audience import LABELS as LABELS_ASPECT
-from holokube.client.audience import OWNERS as OWNERS_ASPECT
+from holokube.client.audience import EXISTENCE, Audience, Concern, Handler, Listener, aspects_changed
+from holokube.client.resources import REPLICA_SETS
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.workloads.ownership import controller_of
-from holokube.workloads.pod_book import PodBook, Tally
-from holokube.workloads.replica_set_decisions import Fit, Numbers, add_up, call_roll, has_labels
+from holokube.workloads.pod_book import HEEDED, PodBook, counts_anew
+from holokube.workloads.pod_sources import CountedPodSource, selector_of
+from holokube.workloads.replica_set_decisions import Numbers, add_up, call_roll, judged_numbers, selects_alike
 from tests.workloads.objects import NOW, a_pod, ago
 
 LABELS: tuple[dict[str, str], ...] = (
@@ -49,47 +50,55 @@ def controlled(pods: Sequence[JsonObject], uid: str) -> list[JsonObject]:
 @given(STEPS)
 def test_the_book_says_what_a_roll_call_says(steps: list[tuple[int, tuple[str, int, str, bool, bool] | None]]) -> None:
     book, pods = PodBook(), dict[int, JsonObject]()
-    fits = dict[str, Fit]()
-    owner: JsonObject = {"spec": {}}
     for number, state in steps:
         old = pods.pop(number, None)
         new = pod_of(number, state) if state is not None else None
         if new is not None:
             pods[number] = new
         if old is not None or new is not None:
-            book.on_event("MODIFIED", old, new)
-        for uid in OWNERS[:2]:
-            for selected in ({"app": "a"}, {}):
-                selector, template = LabelSelector.from_labels(selected), LABELS[0]
-                roll = call_roll(controlled(list(pods.values()), uid), selector, template)
-                wanted = None if roll is None else roll.numbers(0, NOW)
-                tallies = book.of(uid)
-                assert add_up(tallies, selector, template) == wanted
-                # An owner that selects everything never has to look again, as long as its pods have the same labels.
-                if not selected:
-                    if uid in fits and fits[uid].is_of(owner, tallies):
-                        assert fits[uid].numbers(tallies) == wanted
-                    elif len(tallies) == 1:
-                        fits[uid] = Fit(owner["spec"], tallies[0][0], has_labels(tallies[0][0], template))
+            assert book.takes_note(old, new) == counts_anew(old, new)
+        for uid, selected in zip(OWNERS, ({"app": "a"}, {}), strict=False):
+            selector, template = LabelSelector.from_labels(selected), LABELS[0]
+            roll = call_roll(controlled(list(pods.values()), uid), selector, template)
+            wanted = None if roll is None else roll.numbers(0, NOW)
+            # Who has judged the labels need not do it again.
+            assert judged_numbers(book.of(uid)) in (None, wanted)
+            assert add_up(book.of(uid), selector, template) == wanted
     for number, pod in list(pods.items()):
-        book.on_event("DELETED", pod, None)
+        book.takes_note(pod, None)
         del pods[number]
     assert book == PodBook(), "nothing is kept of owners that have no pods"
 
 
-def test_a_fit_ends_with_another_spec_or_other_labels() -> None:
-    owner: JsonObject = {"spec": {"replicas": 1}}
-    labels = {"app": "a"}
-    fit = Fit(owner["spec"], labels, is_labelled=True)
-    assert fit.is_of(owner, [(labels, Tally(1))])
-    assert not fit.is_of({"spec": {"replicas": 1}}, [(labels, Tally(1))])
-    assert not fit.is_of(owner, [({"app": "a"}, Tally(1))])
-    assert not fit.is_of(owner, [(labels, Tally(1)), ({}, Tally(1))])
-    assert not fit.is_of(owner, [])
-    unfit = Fit(owner["spec"], labels, is_labelled=False)
-    assert (fit.numbers([(labels, Tally(3, 2, 1))]), unfit.numbers([(labels, Tally(3, 2, 1))])) == (
-        Numbers(3, 2, 2, 3, 1), Numbers(3, 2, 2, 0, 1),
-    )  # fmt: skip
+def tallied(book: PodBook, uid: str) -> list[tuple[Mapping[str, str], list[int]]]:
+    """What the book has of an owner's pods, by their labels."""
+    return [(alike.labels, list(alike.numbers)) for alike in book.of(uid)]
+
+
+def spec_of(selected: dict[str, str], template: dict[str, str]) -> JsonObject:
+    return {"selector": {"matchLabels": selected}, "template": {"metadata": {"labels": template}}}
+
+
+def test_labels_are_judged_once_and_only_if_all_of_them_match() -> None:
+    book = PodBook()
+    for number, labels in enumerate((0, 1, 1)):
+        book.takes_note(None, pod_of(number, ("u1", labels, "Running", True, False)))
+    alikes, template = book.of("u1"), LABELS[0]
+    assert judged_numbers(alikes) is None
+    assert add_up(alikes, LabelSelector.from_labels({"tier": "x"}), template) is None
+    assert judged_numbers(alikes) is None, "one of them does not match"
+    wanted = Numbers(3, 3, 3, 1, 0)
+    assert add_up(alikes, LabelSelector.from_labels({"app": "a"}), template) == wanted == judged_numbers(alikes)
+    book.takes_note(None, pod_of(3, ("u1", 3, "Running", True, False)))
+    assert judged_numbers(alikes) is None, "there are others now"
+    assert judged_numbers(book.of("u2")) == Numbers(0, 0, 0, 0, 0)
+
+
+def test_owners_select_alike_whatever_else_they_want() -> None:
+    spec = spec_of({"app": "a"}, LABELS[0])
+    assert selects_alike(spec, spec) and selects_alike(spec, {**spec_of({"app": "a"}, LABELS[0]), "replicas": 9})
+    assert not selects_alike(spec, spec_of({"app": "b"}, LABELS[0]))
+    assert not selects_alike(spec, spec_of({"app": "a"}, {"app": "a"}))
 
 
 @settings(deadline=None)
@@ -98,7 +107,11 @@ def test_a_book_of_one_kind_that_hears_of_no_other_counts_the_same(
     steps: list[tuple[int, tuple[str, int, str, bool, bool] | None]], kinds: list[str]
 ) -> None:
     whole, some, audience = PodBook(), PodBook(("apps", "ReplicaSet")), Audience()
-    audience.add(Listener(some.on_event, STATUS | LABELS_ASPECT | OWNERS_ASPECT | DELETION, some.kind, False))
+
+    def on_event(_type: str, old: JsonObject | None, new: JsonObject | None) -> None:
+        some.takes_note(old, new)
+
+    audience.add(Listener(on_event, HEEDED, some.kind, False))
     pods = dict[int, JsonObject]()
     for (number, state), kind in zip(steps, kinds, strict=False):
         old = pods.pop(number, None)
@@ -109,10 +122,41 @@ def test_a_book_of_one_kind_that_hears_of_no_other_counts_the_same(
                 reference["kind"], reference["uid"] = kind, f"{kind}-{reference['uid']}"
         if old is None and new is None:
             continue
-        whole.on_event("MODIFIED", old, new)
+        whole.takes_note(old, new)
         aspects = aspects_changed(old, new) if old is not None and new is not None else EXISTENCE
         for listener in audience.of(aspects, new if new is not None else old or {}):
             listener.handler("MODIFIED", old, new)
         for uid in OWNERS[:2]:
-            assert some.of(f"ReplicaSet-{uid}") == whole.of(f"ReplicaSet-{uid}")
+            assert tallied(some, f"ReplicaSet-{uid}") == tallied(whole, f"ReplicaSet-{uid}")
             assert not some.of(f"Job-{uid}")
+
+
+class Teller:
+    """An informer that knows some pods, of which it tells whoever comes to listen."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._pods = pods
+        self.heeds = 0
+
+    def listen(self, on_event: Handler, *, heeds: int, concerns: Concern, **_options: object) -> object:
+        self.heeds = heeds
+        for pod in self._pods:
+            if concerns(None, pod):
+                on_event("ADDED", None, pod)
+        return object()
+
+    def dismiss(self, _listener: object) -> None:
+        """Nothing is told later on."""
+
+
+def test_a_source_keeps_the_book_and_begins_it_anew_when_it_is_started_again() -> None:
+    pods = [pod_of(number, ("u1", 0, "Running", True, False)) for number in range(3)]
+    book, teller = PodBook(("apps", "ReplicaSet")), Teller(pods)
+    source = CountedPodSource(cast("Any", teller), REPLICA_SETS, cast("Any", teller), selector_of, book)
+    for _ in range(2):
+        fed: list[str] = []
+        source.start(fed.append)
+        assert fed == ["default/u1"] * 3
+        assert tallied(book, "u1") == [(LABELS[0], [0, 0, 0, 3])]
+        source.stop()
+    assert teller.heeds == HEEDED

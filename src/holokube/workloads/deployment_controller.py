@@ -23,6 +23,7 @@ from holokube.workloads.deployment_decisions import Plan, Rest, decide
 from holokube.workloads.deployment_revisions import REVISION, annotations_of, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
 from holokube.workloads.expectations import Echoes
+from holokube.workloads.later_looks import LaterLooks
 from holokube.workloads.ownership import (
     CONTROLLER_INDEX,
     by_controller,
@@ -255,8 +256,9 @@ def build(
     reconciler = DeploymentReconciler(clock, client, informers, recorder)
     deployments = informers.get(DEPLOYMENTS)
     replica_sets = by_controller(informers, REPLICA_SETS)
+    looks = LaterLooks(reconciler.reconcile)
     return Controller(
-        clock, "deployment-controller", reconciler.reconcile, workers=WORKERS,
+        clock, "deployment-controller", looks.reconcile, workers=WORKERS, postpone=looks.postpone,
         sources=[
             InformerSource(deployments, enqueue_self, concerns=reconciler.concerns_deployment),
             PodOwnerSource(

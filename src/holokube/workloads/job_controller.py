@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
 from holokube.base.clock import Clock
@@ -24,12 +24,12 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
-from holokube.runtime.together import act_on_each
 from holokube.workloads.expectations import RECHECK_S, Expectations, OwnWrites
 from holokube.workloads.job_decisions import (
     Backoff,
     JobView,
     PodChanges,
+    completed,
     condition,
     deadline_left_s,
     decide_end,
@@ -38,10 +38,17 @@ from holokube.workloads.job_decisions import (
     is_finished,
 )
 from holokube.workloads.job_pods import TRACKING_FINALIZER, is_tracked
-from holokube.workloads.job_rest import runs_as_it_should, status_at_rest
-from holokube.workloads.job_tracking import count_released, decide_tracking, declare_end
+from holokube.workloads.job_rest import (
+    first_pods,
+    first_status,
+    good_end,
+    matcher_of,
+    runs_as_it_should,
+    status_at_rest,
+)
+from holokube.workloads.job_tracking import Tracking, count_released, decide_tracking, declare_end
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
-from holokube.workloads.pod_control import PodControl
+from holokube.workloads.pod_control import PodControl, together
 from holokube.workloads.pod_sources import PodOwnerSource, selector_of
 from holokube.workloads.pod_status import is_pod_ready
 from holokube.workloads.status_writes import same_status
@@ -52,6 +59,9 @@ BATCH_S = 1.0
 TRACKED_INDEX = "job-tracked"
 _ALWAYS_SHOWN = frozenset({"ready", "terminating", "uncountedTerminatedPods"})
 _NONE: frozenset[str] = frozenset()
+_AT_ONCE = Result(0.001)
+_RECHECK = Result(RECHECK_S)
+_NO_FAILURES = Backoff()
 _MANAGED_BY_US = "kubernetes.io/job-controller"
 
 
@@ -81,7 +91,6 @@ class JobReconciler:
         self._written = OwnWrites(jobs)
         self._pod_control = PodControl(client, recorder, self._expectations)
         self._backoffs: dict[str, tuple[str, Backoff]] = {}
-        self._selectors: dict[str, tuple[JsonObject | None, LabelSelector]] = {}
         self._busy: set[str] = set()
         # Jobs whose end is being written: whether a change was kept from them meanwhile.
         self._ending: dict[str, bool] = {}
@@ -101,8 +110,8 @@ class JobReconciler:
         if new is not None and self._is_behind(key, new):
             return False
         if new is not None and not is_finished(new):
-            pods = () if old is None else self._certain_pods(key, new)
-            return not (pods and runs_as_it_should(new, pods, self._selector(key, new)))
+            pods = None if old is None else self._certain_pods(key, new)
+            return not (pods and runs_as_it_should(new, pods, matcher_of(new)))
         if self._pods.has_indexed(TRACKED_INDEX, key):
             return not self._all_released(key)
         self._forget(key)
@@ -163,7 +172,7 @@ class JobReconciler:
 
     async def _reconcile(self, key: str) -> Result | None:
         if not self._written.shown(key):
-            return Result(RECHECK_S)
+            return _RECHECK
         job = self._jobs.by_key(key)
         goes_on = job is not None and not is_finished(job)
         strays = self._strays(key, job if goes_on else None)
@@ -175,11 +184,34 @@ class JobReconciler:
         if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
             return None
         pods = self._certain_pods(key, job)
-        at_rest = status_at_rest(job, pods, self._selector(key, job)) if pods else None
-        if at_rest is not None:
-            if at_rest is not job["status"]:
-                await self._write(job, at_rest)
-            return None
+        if pods:
+            selector = matcher_of(job)
+            at_rest = status_at_rest(job, pods, selector)
+            if at_rest is not None:
+                if at_rest is not job["status"]:
+                    await self._write(job, at_rest)
+                return None
+            end = good_end(job, pods, selector, self._clock.now())
+            if end is not None:
+                kept_back = await self._track(key, job, end, _NONE, _NO_FAILURES)
+                return _AT_ONCE if kept_back else None
+        elif pods is not None and key not in self._backoffs and (pods := first_pods(job)):
+            return await self._begin(key, job, pods)
+        return await self._decide(key, job)
+
+    async def _begin(self, key: str, job: JsonObject, pods: Sequence[JsonObject]) -> Result | None:
+        """Starts the first pods of a Job."""
+        now = self._clock.now()
+        failure = await self._pod_control.create(key, job, pods)
+        # If it failed nobody knows how far it got; the next look, at a cache that shows it, counts it right.
+        await self._write(job, first_status(len(pods) if failure is None else 0, now))
+        self._backoffs[key] = (job["metadata"]["uid"], _NO_FAILURES)
+        if failure is not None:
+            raise failure
+        return None if self._expectations.met(key) else _RECHECK
+
+    async def _decide(self, key: str, job: JsonObject) -> Result | None:
+        """The long way: for all that is not as it is with most Jobs."""
         view = await self._observe(key, job)
         end = decide_end(view)
         changes = PodChanges()
@@ -197,34 +229,24 @@ class JobReconciler:
             changes, end = PodChanges(), None
         status = self._count(view, changes)
         if failure is None and end is None and is_complete(view, int(status.get("active") or 0)):
-            message = "Reached expected number of succeeded pods"
-            end = condition("SuccessCriteriaMet", "True", "CompletionsReached", message, view.now)
+            end = completed(view.now)
         elif end is None and managed:
             status = self._note_suspension(view, status)
         elif end is not None and not view.settled:
             end = None
-        try:
-            await self._track(key, view, status, end)
-        finally:
-            kept_back = self._ending.pop(key, False)
+        tracking = decide_tracking(view, status, end)
+        released = {pod["metadata"]["uid"] for pod in tracking.release}
+        kept_back = await self._track(key, job, tracking, view.waiting.keys() - released, view.new_backoff)
         if failure is not None:
             raise failure
         return self._look_again(key, view, changes, at_once=kept_back)
 
-    def _certain_pods(self, key: str, job: JsonObject) -> Sequence[JsonObject]:
-        """The pods that it controls; none while the cache may not show them as they are, or there are some to adopt."""
+    def _certain_pods(self, key: str, job: JsonObject) -> Sequence[JsonObject] | None:
+        """The pods that it controls; None while the cache may not show them as they are, or there are some to adopt."""
         meta = job["metadata"]
         if self._removed.get(key) or self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
-            return ()
-        return self._pods.by_index(CONTROLLER_INDEX, meta["uid"]) if self._expectations.met(key) else ()
-
-    def _selector(self, key: str, job: JsonObject) -> LabelSelector:
-        """Its selector: every Job has its own, which is the very same in all its versions."""
-        source = job["spec"].get("selector")
-        known = self._selectors.get(key)
-        if known is None or known[0] is not source:
-            known = self._selectors[key] = (source, LabelSelector.from_json(source))
-        return known[1]
+            return None
+        return self._pods.by_index(CONTROLLER_INDEX, meta["uid"]) if self._expectations.met(key) else None
 
     async def _observe(self, key: str, job: JsonObject) -> JobView:
         settled = self._expectations.met(key)
@@ -235,17 +257,17 @@ class JobReconciler:
         ]
         pods: list[JsonObject] = []
         if candidates:
-            selector = self._selector(key, job)
+            selector = LabelSelector.from_json(job["spec"].get("selector"))
             pods = await claim(
                 self._client, JOBS, job, PODS, selector, candidates, finalizers=(TRACKING_FINALIZER,)
             )
         removed = self._removed.get(key) or set()
         if removed:
             removed &= {pod["metadata"]["uid"] for pod in pods if is_tracked(pod)}
-        uid, backoff = self._backoffs.get(key, ("", Backoff()))
+        uid, backoff = self._backoffs.get(key, ("", _NO_FAILURES))
         return JobView(
             job, pods, frozenset(removed), settled,
-            backoff if uid == meta["uid"] else Backoff(), self._clock.now(),
+            backoff if uid == meta["uid"] else _NO_FAILURES, self._clock.now(),
         )  # fmt: skip
 
     async def _change_pods(self, key: str, job: JsonObject, changes: PodChanges) -> HolokubeError | None:
@@ -286,23 +308,29 @@ class JobReconciler:
             status = {**status, "startTime": format_time(view.now)}
         return {**status, "conditions": [*(c for c in conditions if c["type"] != "Suspended"), note]}
 
-    async def _track(self, key: str, view: JobView, status: JsonObject, end: JsonObject | None) -> None:
-        """Three steps, each of which may be the last: see ``job_tracking``."""
-        tracking = decide_tracking(view, status, end)
-        released = {pod["metadata"]["uid"] for pod in tracking.release}
-        waiting = view.waiting.keys() - released
+    async def _track(
+        self, key: str, job: JsonObject, tracking: Tracking, waiting: Set[str], backoff: Backoff
+    ) -> bool:
+        """Three steps, each of which may be the last: see ``job_tracking``. ``waiting`` are the uids of pods that wait
+        to be counted after them. Whether a change was kept back meanwhile that has to be made up for."""
         if tracking.end is not None and not waiting and not tracking.status.get("terminating"):
             self._ending[key] = False
-        job = await self._write(view.job, tracking.status)
-        self._backoffs[key] = (view.job["metadata"]["uid"], view.new_backoff)
-        if not (tracking.release or tracking.end or tracking.status["uncountedTerminatedPods"]):
-            return
-        await self._release(key, tracking.release)
+        try:
+            written = await self._write(job, tracking.status)
+            self._backoffs[key] = (job["metadata"]["uid"], backoff)
+            if tracking.release or tracking.end or tracking.status["uncountedTerminatedPods"]:
+                await self._release(key, tracking.release)
+                await self._count_released(key, written, waiting, tracking.end)
+        finally:
+            kept_back = self._ending.pop(key, False)
+        return kept_back
+
+    async def _count_released(self, key: str, job: JsonObject, waiting: Set[str], end: JsonObject | None) -> None:
         counted = count_released(job.get("status") or {}, waiting)
-        finished = declare_end(counted, tracking.end)
+        finished = declare_end(counted, end)
         job = await self._write(job, finished if finished is not None else counted)
-        if finished is not None and tracking.end is not None:
-            self._tell_end(job, tracking.end)
+        if finished is not None and end is not None:
+            self._tell_end(job, end)
             if self._ending.pop(key, False) and self._written.shown(key):
                 # The cache was quicker than the answer: nothing more will come by to forget the Job at.
                 self._forget(key)
@@ -360,19 +388,15 @@ class JobReconciler:
                 )
             self._removed.setdefault(key, set()).add(meta["uid"])
 
-        tracked = [pod for pod in pods if is_tracked(pod)]
-        if not tracked:
-            return
-        for error in await act_on_each(tracked, release_one):
-            if error is not None:
-                raise error
+        failure = await together([pod for pod in pods if is_tracked(pod)], release_one)
+        if failure is not None:
+            raise failure
 
     def _forget(self, key: str) -> None:
         self._expectations.forget(key)
         self._written.forget(key)
         self._backoffs.pop(key, None)
         self._removed.pop(key, None)
-        self._selectors.pop(key, None)
 
 
 def _tidy(status: JsonObject) -> JsonObject:

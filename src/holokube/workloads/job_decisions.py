@@ -243,6 +243,12 @@ def condition(type: str, status: str, reason: str, message: str, now: datetime) 
     }  # fmt: skip
 
 
+def completed(now: datetime) -> JsonObject:
+    """That as many pods have succeeded as have to."""
+    message = "Reached expected number of succeeded pods"
+    return condition("SuccessCriteriaMet", "True", "CompletionsReached", message, now)
+
+
 def is_finished(job: JsonObject) -> bool:
     status = job.get("status")
     # Most Jobs that are asked about run, and have no conditions at all.

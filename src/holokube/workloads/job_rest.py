@@ -1,40 +1,115 @@
-"""Which Jobs have nothing to decide: most looks at a Job find it running as it was, and need no more than this."""
+"""Which Jobs have little to decide: most of them start, run and end as they should, and need no more than this."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
+from holokube.client.cache import LabelMatcher
 from holokube.kube.selectors import LabelSelector
+from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
-from holokube.workloads.job_pods import is_indexed
-from holokube.workloads.pod_status import is_active, is_pod_ready
+from holokube.workloads.job_decisions import PODS_PER_SYNC_MAX, completed
+from holokube.workloads.job_pods import is_indexed, is_tracked, job_pod
+from holokube.workloads.job_tracking import UNCOUNTED_MAX, Tracking
+from holokube.workloads.pod_status import is_active, is_pod_ready, phase
 
 
-def runs_as_it_should(job: JsonObject, pods: Sequence[JsonObject], selector: LabelSelector) -> bool:
+class _Labels(NamedTuple):
+    """A selector that asks for some labels, each with one value."""
+
+    wanted: Mapping[str, str]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.wanted.items() <= labels.items()
+
+
+def matcher_of(job: JsonObject) -> LabelMatcher:
+    """What its selector matches. Every Job has one of its own, mostly of labels alone, for which none is made."""
+    selector = job["spec"].get("selector")
+    if selector and selector.keys() == {"matchLabels"} and selector["matchLabels"]:
+        return _Labels(selector["matchLabels"])
+    return LabelSelector.from_json(selector)
+
+
+def first_pods(job: JsonObject) -> list[JsonObject]:
+    """The pods with which a Job begins of which nothing has been told yet; none if more is to be decided."""
+    spec = job["spec"]
+    wanted = _wanted(spec)
+    if (
+        job.get("status")
+        or not 0 < wanted <= PODS_PER_SYNC_MAX
+        or _has_rules(spec)
+        or is_indexed(job)
+        or job["metadata"].get("deletionTimestamp")
+    ):
+        return []
+    return [job_pod(job, None, None)] * wanted
+
+
+def first_status(active: int, now: datetime) -> JsonObject:
+    """What is told of a Job that has just begun."""
+    return {
+        "active": active, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}, "startTime": format_time(now),
+    }  # fmt: skip
+
+
+def good_end(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher, now: datetime) -> Tracking | None:
+    """How a Job ends whose pods have all succeeded, and are as many as it wants; None for all other Jobs.
+
+    ``pods`` are those that it controls, all of them in the cache.
+    """
+    for pod in pods:
+        if phase(pod) != "Succeeded" or not is_tracked(pod):
+            return None
+    completions = job["spec"].get("completions")
+    if (
+        not _told_of_all(job, pods, selector)
+        or (completions is not None and len(pods) < int(completions))
+        or len(pods) >= UNCOUNTED_MAX
+    ):
+        return None
+    end = completed(now)
+    uncounted = {"succeeded": [pod["metadata"]["uid"] for pod in pods]}
+    status = {**job["status"], "active": 0, "ready": 0, "uncountedTerminatedPods": uncounted, "conditions": [end]}
+    return Tracking(status, list(pods), {**end, "type": "Complete"})
+
+
+def runs_as_it_should(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher) -> bool:
     """Whether a Job has all the pods it wants, none of which has ended, and says so already."""
     status = status_at_rest(job, pods, selector)
     return status is not None and status is job["status"]
 
 
-def status_at_rest(job: JsonObject, pods: Sequence[JsonObject], selector: LabelSelector) -> JsonObject | None:
+def status_at_rest(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher) -> JsonObject | None:
     """What the status of a Job has to be that has all the pods it wants, none of which has ended: the very status it
     has, unless that is behind with how many are ready. None for all other Jobs.
 
-    ``pods`` are those that it controls, all of them in the cache. A Job that has limits in time, rules of its own or
-    failures is among the others: what becomes of it is for ``job_decisions`` to say.
+    ``pods`` are those that it controls, all of them in the cache.
+    """
+    for pod in pods:
+        if not is_active(pod):
+            return None
+    if not _told_of_all(job, pods, selector):
+        return None
+    status: JsonObject = job["status"]
+    ready = sum(map(is_pod_ready, pods))
+    return status if status.get("ready") == ready else {**status, "ready": ready}
+
+
+def _told_of_all(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher) -> bool:
+    """Whether a Job has as many pods as it wants, and tells that they are all active.
+
+    A Job that has limits in time, rules of its own or failures is none of these: what becomes of it is for
+    ``job_decisions`` to say.
     """
     spec, status = job["spec"], job.get("status")
-    completions, parallelism = spec.get("completions"), spec.get("parallelism")
-    wanted = 1 if parallelism is None else int(parallelism)
-    if completions is not None:
-        wanted = min(wanted, int(completions))
     if (
         not pods
         or not status
-        or len(pods) != wanted
-        or spec.get("suspend")
-        or spec.get("activeDeadlineSeconds") is not None
-        or spec.get("podFailurePolicy")
+        or len(pods) != (wanted := _wanted(spec))
+        or _has_rules(spec)
         or is_indexed(job)
         or (spec["template"].get("spec") or {}).get("restartPolicy") == "OnFailure"
         or job["metadata"].get("deletionTimestamp")
@@ -43,9 +118,19 @@ def status_at_rest(job: JsonObject, pods: Sequence[JsonObject], selector: LabelS
         or status.get("uncountedTerminatedPods") != {}
         or not status.get("startTime")
         or (status.get("conditions") or status.get("succeeded") or status.get("failed"))
-        or not all(is_active(pod) and selector.matches(pod["metadata"].get("labels") or {}) for pod in pods)
     ):
-        return None
-    ready = sum(map(is_pod_ready, pods))
-    at_rest: JsonObject = status if status.get("ready") == ready else {**status, "ready": ready}
-    return at_rest
+        return False
+    return all(selector.matches(pod["metadata"].get("labels") or {}) for pod in pods)
+
+
+def _wanted(spec: JsonObject) -> int:
+    """How many pods run at first."""
+    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    wanted = 1 if parallelism is None else int(parallelism)
+    return wanted if completions is None else min(wanted, int(completions))
+
+
+def _has_rules(spec: JsonObject) -> bool:
+    return bool(
+        spec.get("suspend") or spec.get("activeDeadlineSeconds") is not None or spec.get("podFailurePolicy")
+    )

@@ -39,18 +39,33 @@ class NodeTtl:
         self._nodes = informers.get(NODES).lister
         self._step = 0
 
+    def concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Whether a change of a node calls for a look: not if it is gone, or has what it is to have."""
+        if new is None:
+            return False
+        step = next_step(self._step, len(self._nodes))
+        return old is None or step != self._step or not _has(new, _seconds(step))
+
     async def reconcile(self, key: str) -> None:
         node: JsonObject | None = self._nodes.by_key(key)
         if node is None:
             return
         self._step = next_step(self._step, len(self._nodes))
-        wanted = str(_STEPS[self._step][2])
-        if (node["metadata"].get("annotations") or {}).get(ANNOTATION) == wanted:
+        wanted = _seconds(self._step)
+        if _has(node, wanted):
             return
         try:
             await self._client.patch(NODES, key, {"metadata": {"annotations": {ANNOTATION: wanted}}})
         except NotFound:
             return
+
+
+def _seconds(step: int) -> str:
+    return str(_STEPS[step][2])
+
+
+def _has(node: JsonObject, wanted: str) -> bool:
+    return bool((node["metadata"].get("annotations") or {}).get(ANNOTATION) == wanted)
 
 
 def build(
@@ -63,5 +78,6 @@ def build(
     """The controller of nodes' cache times."""
     ttl = NodeTtl(client, informers)
     return Controller(
-        clock, NAME, ttl.reconcile, workers=WORKERS, sources=[InformerSource(informers.get(NODES), enqueue_self)]
-    )
+        clock, NAME, ttl.reconcile, workers=WORKERS,
+        sources=[InformerSource(informers.get(NODES), enqueue_self, concerns=ttl.concerns)],
+    )  # fmt: skip

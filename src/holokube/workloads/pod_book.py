@@ -5,38 +5,26 @@ An owner with three hundred pods is looked at whenever one of them changes; what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holokube.client.audience import DELETION, LABELS, OWNERS, STATUS, Kind
-from holokube.client.informer import EventType, Informer
 from holokube.kube.types import JsonObject
 from holokube.workloads.ownership import controller_of, group_of
 
 Labels = frozenset[tuple[str, str]]
 
+HEEDED: Final = STATUS | LABELS | OWNERS | DELETION
+"""The respects in which a book has to be told of changes."""
 _EMPTY: Final[Mapping[str, Any]] = {}
 _ENDS: Final = ("Succeeded", "Failed")
 _OVER, _TERMINATING, _UNREADY, _READY = range(4)
 """What a pod can be; it is active in the last two."""
 
 
-class Tally(NamedTuple):
-    """Numbers of pods. What is over is in none of them."""
-
-    active: int = 0
-    ready: int = 0
-    """Of the active ones."""
-    terminating: int = 0
-
-
-Tallied = tuple[Mapping[str, str], Tally]
-"""The labels that some pods have, and their numbers."""
-
-
 @dataclass(slots=True)
-class _Alike:
+class Alike:
     """The pods of an owner that have the same labels."""
 
     owner: str
@@ -44,6 +32,9 @@ class _Alike:
     labels: Mapping[str, str]
     numbers: list[int]
     """By what they are."""
+    is_labelled: bool | None = None
+    """Whether the owner, whose selector matches them, finds all labels of its template there; None if it has not looked
+    yet."""
 
 
 @dataclass(slots=True)
@@ -52,63 +43,80 @@ class PodBook:
 
     kind: Kind | None = None
     """If given, only pods that are controlled by something of this group and kind are counted."""
-    _owners: dict[str, dict[Labels, _Alike]] = field(default_factory=dict)
-    _counted: dict[str, tuple[_Alike, int]] = field(default_factory=dict)
-    """Where and as what a pod is counted, by its uid."""
+    _owners: dict[str, dict[Labels, Alike]] = field(default_factory=dict)
+    _counted: dict[str, tuple[Alike, int, object]] = field(default_factory=dict)
+    """By a pod's uid: where and as what it is counted, and since when it is ready."""
 
-    def of(self, uid: str) -> list[Tallied]:
-        """The pods that the owner with this uid controls, those of the same labels together.
+    def of(self, uid: str) -> Collection[Alike]:
+        """The pods that the owner with this uid controls, those of the same labels together; not a copy."""
+        by_labels = self._owners.get(uid)
+        return by_labels.values() if by_labels is not None else ()
 
-        As long as there are any, the mapping of their labels is the same object.
+    def takes_note(self, old: JsonObject | None, new: JsonObject | None) -> bool:
+        """Takes over one change, as the informer of pods tells it. Whether its owner has to count anew.
+
+        That is what ``counts_anew`` says, from what is known of the pod already.
         """
-        found = []
-        for alike in self._owners.get(uid, _EMPTY).values():
-            _, terminating, unready, ready = alike.numbers
-            found.append((alike.labels, Tally(unready + ready, ready, terminating)))
-        return found
-
-    def on_event(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        """Takes over one change, as the informer of pods tells it."""
         if old is not None and new is not None:
             was, now = old["metadata"], new["metadata"]
-            if _are_same(was, now, ("ownerReferences", "labels")):
+            owners, owners_now = was.get("ownerReferences"), now.get("ownerReferences")
+            if owners is owners_now or owners == owners_now:
                 counted = self._counted.get(now["uid"])
-                if counted is not None:
-                    alike, before = counted
-                    after = _state(new)
-                    if before != after:
-                        alike.numbers[before] -= 1
-                        alike.numbers[after] += 1
-                        self._counted[now["uid"]] = alike, after
-                return
+                if counted is None:
+                    return counts_anew(old, new)
+                alike, before, since_before = counted
+                after, since = _state(new)
+                labels, labels_now = was.get("labels"), now.get("labels")
+                moves = labels is not labels_now and labels != labels_now
+                if before == after and since_before == since and not moves:
+                    return bool(was.get("deletionTimestamp") != now.get("deletionTimestamp"))
+                there = self._alike(alike.owner, labels_now or _EMPTY) if moves else alike
+                self._counted[now["uid"]] = there, after, since
+                there.numbers[after] += 1
+                alike.numbers[before] -= 1
+                if moves:
+                    self._drop_if_empty(alike)
+                return True
         if old is not None:
             self._forget(old)
         if new is not None:
             self._add(new)
+        return True
+
+    def clear(self) -> None:
+        """For a start from scratch."""
+        self._owners.clear()
+        self._counted.clear()
 
     def _add(self, pod: JsonObject) -> None:
         reference = controller_of(pod)
         if reference is None or (self.kind is not None and self.kind != _kind_of(reference)):
             return
-        meta, owner = pod["metadata"], reference["uid"]
-        labels = meta.get("labels") or _EMPTY
+        meta = pod["metadata"]
+        alike = self._alike(reference["uid"], meta.get("labels") or _EMPTY)
+        state, since = _state(pod)
+        alike.numbers[state] += 1
+        self._counted[meta["uid"]] = alike, state, since
+
+    def _alike(self, owner: str, labels: Mapping[str, str]) -> Alike:
+        """Where the pods of an owner are counted that have these labels."""
         by_labels = self._owners.get(owner)
         if by_labels is None:
             by_labels = self._owners[owner] = {}
         key: Labels = frozenset(labels.items())
         alike = by_labels.get(key)
         if alike is None:
-            alike = by_labels[key] = _Alike(owner, key, labels, [0, 0, 0, 0])
-        state = _state(pod)
-        alike.numbers[state] += 1
-        self._counted[meta["uid"]] = alike, state
+            alike = by_labels[key] = Alike(owner, key, labels, [0, 0, 0, 0])
+        return alike
 
     def _forget(self, pod: JsonObject) -> None:
         counted = self._counted.pop(pod["metadata"]["uid"], None)
-        if counted is None:
-            return
-        alike, state = counted
-        alike.numbers[state] -= 1
+        if counted is not None:
+            alike, state, _ = counted
+            alike.numbers[state] -= 1
+            self._drop_if_empty(alike)
+
+    def _drop_if_empty(self, alike: Alike) -> None:
         if not any(alike.numbers):
             by_labels = self._owners[alike.owner]
             del by_labels[alike.key]
@@ -124,13 +132,6 @@ def counts_anew(old: JsonObject | None, new: JsonObject | None) -> bool:
         return True
     before, after = old.get("status"), new.get("status")
     return before is not after and _standing(before) != _standing(after)
-
-
-def pod_book(pods: Informer, kind: Kind) -> PodBook:
-    """A book of the pods that are controlled by something of this group and kind, kept from now on."""
-    book = PodBook(kind)
-    pods.listen(book.on_event, heeds=STATUS | LABELS | OWNERS | DELETION, controlled_by=kind, hears_orphans=False)
-    return book
 
 
 def _kind_of(reference: JsonObject) -> Kind:
@@ -156,14 +157,11 @@ def _standing(status: JsonObject | None) -> tuple[bool, object]:
     return status.get("phase") in _ENDS, False
 
 
-def _state(pod: JsonObject) -> int:
-    status = pod.get("status") or _EMPTY
-    phase = status.get("phase")
-    if phase in _ENDS:
-        return _OVER
+def _state(pod: JsonObject) -> tuple[int, object]:
+    """What a pod is, and since when it is ready; False if it is not."""
+    is_over, since = _standing(pod.get("status"))
+    if is_over:
+        return _OVER, since
     if pod["metadata"].get("deletionTimestamp"):
-        return _TERMINATING
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "Ready":
-            return _READY if condition.get("status") == "True" else _UNREADY
-    return _UNREADY
+        return _TERMINATING, since
+    return (_UNREADY if since is False else _READY), since

@@ -56,7 +56,7 @@ async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) ->
     done, size = 0, SLOW_START_FIRST
     while done < len(items):
         batch = items[done : done + size]
-        failure = await _together(batch, act)
+        failure = await together(batch, act)
         if failure is not None:
             return failure
         done += len(batch)
@@ -64,7 +64,7 @@ async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) ->
     return None
 
 
-async def _together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
+async def together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
     """Acts on all items at once; the first failure, if any. Bugs are raised."""
     first: HolokubeError | None = None
     for result in await act_on_each(items, act):
@@ -121,7 +121,7 @@ class PodControl:
             self._recorder.event(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
 
         for start in range(0, len(pods), _DELETES_AT_ONCE):
-            failure = await _together(pods[start : start + _DELETES_AT_ONCE], delete_one)
+            failure = await together(pods[start : start + _DELETES_AT_ONCE], delete_one)
             if failure is not None:
                 return failure
         return None

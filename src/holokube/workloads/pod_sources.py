@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import orjson
 
+from holokube.client.audience import EVERYTHING
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.client.resources import Resource
@@ -14,6 +15,7 @@ from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
 from holokube.runtime.sources import Change, Concern, InformerSource
 from holokube.workloads.ownership import controller_of, group_of
+from holokube.workloads.pod_book import HEEDED, PodBook
 
 
 def selector_of(owner: JsonObject) -> LabelSelector:
@@ -41,9 +43,10 @@ class PodOwnerSource(InformerSource[str]):
         selector_of: Callable[[JsonObject], LabelSelector],
         *,
         concerns: Concern | None = None,
+        heeds: int = EVERYTHING,
     ) -> None:
         super().__init__(
-            children, self._owners_of, predicates=[_may_matter], concerns=concerns,
+            children, self._owners_of, predicates=[_may_matter], concerns=concerns, heeds=heeds,
             controlled_by=(owner_resource.group, owner_resource.kind),
         )  # fmt: skip
         self._resource, self._api_version = owner_resource, owner_resource.api_version
@@ -85,6 +88,22 @@ class PodOwnerSource(InformerSource[str]):
             object_key(owner) for owner in self._owners.lister.list(space)
             if (selector := self._selector_of(owner)).matches(labels) and not selector.is_empty
         ]  # fmt: skip
+
+
+class CountedPodSource(PodOwnerSource):
+    """Feeds the keys of those whose numbers of pods may have changed, and keeps the book of them on the way."""
+
+    def __init__(
+        self, pods: Informer, owner_resource: Resource, owners: Informer,
+        selector_of: Callable[[JsonObject], LabelSelector], book: PodBook,
+    ) -> None:  # fmt: skip
+        super().__init__(pods, owner_resource, owners, selector_of, concerns=book.takes_note, heeds=HEEDED)
+        self._book = book
+
+    def start(self, enqueue: Callable[[str], None]) -> None:
+        # All that there is is told of anew.
+        self._book.clear()
+        super().start(enqueue)
 
 
 def _may_matter(change: Change) -> bool:

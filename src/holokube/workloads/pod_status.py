@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,6 +21,10 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 _OVER = ("Succeeded", "Failed")
 _INT32_MAX = 2**31 - 1
 _EMPTY: Final[Mapping[str, Any]] = {}
+_COMPANY: Final = 1_024
+"""How much more one pod of company weighs than the order of magnitude of any time."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def phase(pod: Pod) -> str:
@@ -103,31 +107,46 @@ def deletion_order(
     return [standing.pod for standing in in_order(standings, nodes, now)]
 
 
-def in_order(standings: Sequence[Standing], nodes: Iterable[str], now: datetime) -> list[Standing]:
-    """The same for pods that have been looked at; ``nodes`` are where company is, once for each."""
+def in_order(
+    standings: Iterable[Standing], nodes: Iterable[str], now: datetime, count: int | None = None
+) -> list[Standing]:
+    """The same for pods that have been looked at; ``nodes`` are where company is, once for each.
+
+    Where only the first ``count`` are asked for, the others are not told apart.
+    """
     company = Counter(nodes)
-    ages = _Ages(now)
-    alike: dict[tuple[tuple[bool, int, bool, int], int, int], list[Standing]] = {}
+    now_us = _microseconds(now)
+    by_first: dict[tuple[bool, int, bool, int], list[Standing]] = {}
     for standing in standings:
-        standing.age = ages[standing.created]
-        rank = standing.first, -company[standing.node], ages[standing.ready_since]
-        # What comes first of three can hang on which two are compared, and how lists are sorted changes from one
-        # Python to the next: one by one, by bisection, it is the same everywhere.
-        insort(alike.setdefault(rank, []), standing)
-    return [standing for rank in sorted(alike) for standing in alike[rank]]
+        by_first.setdefault(standing.first, []).append(standing)
+    ordered: list[Standing] = []
+    for first in sorted(by_first):
+        alike: dict[int, list[Standing]] = {}
+        for standing in by_first[first]:
+            rank = _magnitude(now_us, standing.ready_us) - _COMPANY * company[standing.node]
+            alike.setdefault(rank, []).append(standing)
+        for rank in sorted(alike):
+            equals: list[Standing] = []
+            for standing in alike[rank]:
+                standing.age = _magnitude(now_us, standing.created_us)
+                # What comes first of three can hang on which two are compared, and how lists are sorted changes from
+                # one Python to the next: one by one, by bisection, it is the same everywhere.
+                insort(equals, standing)
+            ordered += equals
+            if count is not None and len(ordered) >= count:
+                return ordered[:count]
+    return ordered
 
 
-class _Ages(dict[datetime | None, int]):
-    """Orders of magnitude of the time since some moments, each worked out once."""
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
 
-    def __init__(self, now: datetime) -> None:
-        super().__init__({None: -1})
-        self._now = now
 
-    def __missing__(self, moment: datetime) -> int:
-        age_ns = int((self._now - moment).total_seconds() * 1_000_000_000)
-        magnitude = self[moment] = max(0, age_ns).bit_length()
-        return magnitude
+def _magnitude(now_us: int, moment_us: int | None) -> int:
+    """The order of magnitude of the time since a moment: the power of two, in nanoseconds; -1 if it is not known."""
+    if moment_us is None:
+        return -1
+    return ((now_us - moment_us) * 1_000).bit_length() if moment_us < now_us else 0
 
 
 @dataclass(slots=True, eq=False)
@@ -143,20 +162,20 @@ class Standing:
     active: bool
     first: tuple[bool, int, bool, int]
     """What counts before the company on the node and the time since it is ready: assigned, phase, ready, cost."""
-    ready_since: datetime | None
-    """None for all that are not ready: those are not told apart by it."""
+    ready_us: int | None
+    """Since when, in microseconds. None for all that are not ready: those are not told apart by it."""
     restarts: tuple[int, int]
-    created: datetime | None
+    created_us: int | None
     uid: str
     age: int = -1
     """At the moment of the comparison."""
 
     def __lt__(self, other: Standing) -> bool:
-        if self.ready_since != other.ready_since:
+        if self.ready_us != other.ready_us:
             return self.uid < other.uid
         if self.restarts != other.restarts:
             return self.restarts > other.restarts
-        if self.created != other.created:
+        if self.created_us != other.created_us:
             if self.age != other.age:
                 return self.age < other.age
             return self.uid < other.uid
@@ -184,7 +203,8 @@ def _standing(pod: JsonObject) -> Standing:
     return Standing(
         pod, node, phase not in _OVER and not meta.get("deletionTimestamp"),
         _first(bool(node), _PHASE_ORDER.get(phase, 0), ready, deletion_cost(pod)),
-        parse_time(since) if since else None, _restarts(pod), parse_time(created) if created else None,
+        _microseconds(parse_time(since)) if since else None, _restarts(pod),
+        _microseconds(parse_time(created)) if created else None,
         meta.get("uid") or "",
     )  # fmt: skip
 

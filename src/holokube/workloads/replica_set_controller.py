@@ -19,10 +19,11 @@ from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.expectations import RECHECK_S, Echoes, Expectations
+from holokube.workloads.later_looks import LaterLooks
 from holokube.workloads.ownership import CONTROLLER_INDEX, by_controller, claim, controller_of, orphans_of
-from holokube.workloads.pod_book import counts_anew, pod_book
+from holokube.workloads.pod_book import PodBook
 from holokube.workloads.pod_control import BURST_PODS, PodControl, pod_from_template
-from holokube.workloads.pod_sources import PodOwnerSource, selector_of
+from holokube.workloads.pod_sources import CountedPodSource, selector_of
 from holokube.workloads.pod_status import (
     Standings,
     is_active,
@@ -31,17 +32,17 @@ from holokube.workloads.pod_status import (
     next_availability_s,
 )
 from holokube.workloads.replica_set_decisions import (
-    Fit,
     Numbers,
     Roll,
     add_up,
     call_roll,
     decide_replicas,
     decide_surplus,
-    has_labels,
+    judged_numbers,
     min_ready_s_of,
     replicas_of,
     roll_of,
+    selects_alike,
     status_with,
     template_labels_of,
 )
@@ -85,8 +86,9 @@ class ReplicaSetReconciler:
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._pod_control = PodControl(client, recorder, self._expectations)
-        self._book = pod_book(pods, (kind.resource.group, kind.resource.kind))
-        self._fits: dict[str, Fit] = {}
+        self.book = PodBook((kind.resource.group, kind.resource.kind))
+        # By key: the spec by which the labels of its pods were last judged.
+        self._judged: dict[str, JsonObject] = {}
         self._standings: dict[str, Standings] = {}
         self._echoes = Echoes()
 
@@ -98,13 +100,13 @@ class ReplicaSetReconciler:
         owner = self._owners.by_key(key)
         if owner is None:
             self._expectations.forget(key)
-            self._fits.pop(key, None)
+            self._judged.pop(key, None)
             self._standings.pop(key, None)
             self._echoes.forget(key)
             return None
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
-        numbers = self._look_up(key, owner) if not min_ready_s else None
+        numbers = self._look_up(key, owner)
         roll = await self._call_roll(owner) if numbers is None else None
         failure: HolokubeError | None = None
         if settled and not owner["metadata"].get("deletionTimestamp"):
@@ -131,19 +133,21 @@ class ReplicaSetReconciler:
         return Result(min(waits)) if waits else None
 
     def _look_up(self, key: str, owner: JsonObject) -> Numbers | None:
-        """The numbers that the book has; None if somebody may have to be adopted or let go."""
-        meta = owner["metadata"]
-        if self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
-            return None
-        tallies = self._book.of(meta["uid"])
-        fit = self._fits.get(key)
-        if fit is not None and fit.is_of(owner, tallies):
-            return fit.numbers(tallies)
-        template_labels = template_labels_of(owner)
-        numbers = add_up(tallies, self._kind.selector_of(owner), template_labels)
-        if numbers is not None and len(tallies) == 1:
-            labels, _ = tallies[0]
-            self._fits[key] = Fit(owner["spec"], labels, has_labels(labels, template_labels))
+        """The numbers that the book has; None if somebody may have to be adopted or let go, or is not available yet."""
+        meta, spec = owner["metadata"], owner["spec"]
+        alikes = self.book.of(meta["uid"])
+        numbers = None
+        if not min_ready_s_of(owner) and not self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
+            judged = self._judged.get(key)
+            if judged is not None and selects_alike(judged, spec):
+                numbers = judged_numbers(alikes)
+            if numbers is None:
+                numbers = add_up(alikes, self._kind.selector_of(owner), template_labels_of(owner))
+        if numbers is not None:
+            self._judged[key] = spec
+        elif self._judged.pop(key, None) is not None:
+            for alike in alikes:
+                alike.is_labelled = None
         return numbers
 
     async def _call_roll(self, owner: JsonObject) -> Roll:
@@ -207,12 +211,13 @@ def build(
     """The controller of ReplicaSets, or of the kind given."""
     reconciler = ReplicaSetReconciler(clock, client, informers, recorder, kind)
     owners = informers.get(kind.resource)
+    looks = LaterLooks(reconciler.reconcile)
     return Controller(
-        clock, kind.component, reconciler.reconcile, workers=WORKERS,
+        clock, kind.component, looks.reconcile, workers=WORKERS, postpone=looks.postpone,
         sources=[
             InformerSource(owners, enqueue_self, concerns=reconciler.concerns_owner),
-            PodOwnerSource(
-                by_controller(informers, PODS), kind.resource, owners, kind.selector_of, concerns=counts_anew
+            CountedPodSource(
+                by_controller(informers, PODS), kind.resource, owners, kind.selector_of, reconciler.book
             ),
         ],
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,7 @@ from holokube.kube.conditions import conditions_of, find_condition, remove_condi
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
-from holokube.workloads.pod_book import Tallied
+from holokube.workloads.pod_book import Alike
 from holokube.workloads.pod_control import BURST_PODS
 from holokube.workloads.pod_status import (
     Standings,
@@ -67,7 +67,7 @@ def decide_surplus(
     if surplus < len(active):
         nodes = [standing.node for standing in active]
         nodes += [node_of(pod) for pod in others if is_active(pod)]
-        active = in_order(active, nodes, now)
+        active = in_order(active, nodes, now, surplus)
     return [standing.pod for standing in active[:surplus]]
 
 
@@ -134,44 +134,41 @@ def roll_of(
     return Roll(list(active), ready, labelled, terminating)
 
 
-def add_up(
-    tallies: Iterable[Tallied], selector: LabelSelector, template_labels: Mapping[str, str]
-) -> Numbers | None:
+def add_up(alikes: Collection[Alike], selector: LabelSelector, template_labels: Mapping[str, str]) -> Numbers | None:
     """The same from the book of pods, for an owner whose pods are available as soon as they are ready.
 
-    None if the selector does not match one of the labels that its pods have.
+    None if the selector does not match one of the labels that its pods have; else it is noted of all of them whether
+    they are all labels of the template.
     """
-    active = ready = labelled = terminating = 0
-    for labels, tally in tallies:
-        if not selector.matches(labels):
+    for alike in alikes:
+        if not selector.matches(alike.labels):
             return None
-        active += tally.active
-        ready += tally.ready
-        terminating += tally.terminating
-        if has_labels(labels, template_labels):
-            labelled += tally.active
+    for alike in alikes:
+        alike.is_labelled = has_labels(alike.labels, template_labels)
+    return judged_numbers(alikes)
+
+
+def judged_numbers(alikes: Iterable[Alike]) -> Numbers | None:
+    """What ``add_up`` finds, from what it noted before of the labels; None if there are some of which it did not."""
+    active = ready = labelled = terminating = 0
+    for alike in alikes:
+        if alike.is_labelled is None:
+            return None
+        _, now_terminating, now_unready, now_ready = alike.numbers
+        active += now_unready + now_ready
+        ready += now_ready
+        terminating += now_terminating
+        if alike.is_labelled:
+            labelled += now_unready + now_ready
     return Numbers(active, ready, ready, labelled, terminating)
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """That the pods of an owner all have the same labels, and its selector matches them.
-
-    Objects are never changed: that holds for as long as the owner's spec and the labels are the very same.
-    """
-
-    spec: JsonObject
-    labels: Mapping[str, str]
-    is_labelled: bool
-    """Whether these are all labels of the template."""
-
-    def is_of(self, owner: JsonObject, tallies: Sequence[Tallied]) -> bool:
-        return owner["spec"] is self.spec and len(tallies) == 1 and tallies[0][0] is self.labels
-
-    def numbers(self, tallies: Sequence[Tallied]) -> Numbers:
-        """What ``add_up`` finds then."""
-        active, ready, terminating = tallies[0][1]
-        return Numbers(active, ready, ready, active if self.is_labelled else 0, terminating)
+def selects_alike(spec: JsonObject, other: JsonObject) -> bool:
+    """Whether owners of these specs select and label their pods in the same way."""
+    return spec is other or (
+        spec.get("selector") == other.get("selector")
+        and template_labels_of({"spec": spec}) == template_labels_of({"spec": other})
+    )
 
 
 def template_labels_of(owner: JsonObject) -> Mapping[str, str]:
