@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from holokube.client.audience import EVERYTHING, Kind, Listener
+from holokube.client.audience import EVERYTHING, Concern, Kind, Listener
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.kube.types import JsonObject
@@ -43,8 +43,6 @@ class Change(NamedTuple):
 
 
 Predicate = Callable[[Change], bool]
-Concern = Callable[[JsonObject | None, JsonObject | None], bool]
-"""Whether a change, told as (old, new), may concern a controller at all."""
 MapFunction = Callable[[JsonObject], Iterable[K]]
 
 

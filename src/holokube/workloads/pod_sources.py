@@ -7,13 +7,13 @@ from functools import lru_cache
 
 import orjson
 
-from holokube.client.audience import EVERYTHING
+from holokube.client.audience import EVERYTHING, Concern
 from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.client.resources import Resource
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.types import JsonObject
-from holokube.runtime.sources import Change, Concern, InformerSource
+from holokube.runtime.sources import Change, InformerSource
 from holokube.workloads.ownership import controller_of, group_of
 from holokube.workloads.pod_book import HEEDED, PodBook
 
