@@ -22,6 +22,16 @@ def test_a_solve_that_goes_on_tells_for_how_long() -> None:
     assert read(metrics, "scheduler_unschedulable_pods_count") == 1
 
 
+def test_methods_are_told_apart_by_reason_and_type() -> None:
+    metrics = KarpenterMetrics()
+    told = [("empty", "empty", 1.0), ("a", "multi", 2.0), ("a", "single", 4.0), ("a", "multi", 8.0)]
+    for reason, kind, took_s in told:
+        metrics.method_evaluated(reason, kind, took_s)
+    name = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_sum"
+    for reason, kind, sum_s in (("empty", "empty", 1.0), ("a", "multi", 10.0), ("a", "single", 4.0)):
+        assert metrics.registry.get_sample_value(name, {"reason": reason, "consolidation_type": kind}) == sum_s
+
+
 def test_of_pods_the_latest_are_in_every_scrape() -> None:
     metrics = KarpenterMetrics()
 

@@ -126,6 +126,8 @@ class KarpenterMetrics:
         self._evaluation = self._histogram(
             prefix + "decision_evaluation_duration_seconds", "How long one method takes.",
             ("reason", "consolidation_type"))
+        self._evaluations: dict[tuple[str, str], Histogram] = {}
+        """The same by labels; every pass tells it of every method."""
         self._eligible = self._gauge(prefix + "eligible_nodes", "Nodes that a method may disrupt.", ("reason",))
         self._timeouts = self._counter(
             prefix + "consolidation_timeouts_total", "Searches that ended for want of time.", ("consolidation_type",))
@@ -222,7 +224,11 @@ class KarpenterMetrics:
     # Disruption
 
     def method_evaluated(self, reason: str, consolidation_type: str, took_s: float) -> None:
-        self._evaluation.labels(reason, consolidation_type).observe(took_s)
+        key = reason, consolidation_type
+        found = self._evaluations.get(key)
+        if found is None:
+            found = self._evaluations[key] = self._evaluation.labels(*key)
+        found.observe(took_s)
 
     def eligible_nodes(self, reason: str, count: int) -> None:
         self._eligible.labels(reason).set(count)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -245,7 +246,11 @@ def test_the_book_knows_what_looking_at_every_node_finds(seed: int) -> None:
         for method in METHODS:
             assert [c.name for c in view.candidates(method)] == [c.name for c in anew.candidates(method)]
             assert [c.rank for c in view.ranked(method)] == [c.rank for c in anew.ranked(method)]
-            assert [c.name for c in view.affordable(method)] == [c.name for c in anew.affordable(method)]
+            affordable = [c.name for c in anew.affordable(method)]
+            assert [c.name for c in view.affordable(method)] == affordable
+            assert [c.name for c in view.affordable(method, 2)] == affordable[:2]
+            assert [c.name for c in anew.affordable(method, 2)] == affordable[:2]
+            assert view.count_affordable(method) == anew.count_affordable(method) == len(affordable)
             some = {node.name for node in cluster.nodes if rng.random() < 0.5}
             assert [c.name for c in view.named(method, some)] == [c.name for c in anew.named(method, some)]
             assert view.count(method) == anew.count(method)
@@ -417,6 +422,54 @@ class Tallying:
     def foresee(self, need: Need, pods: Sequence[JsonObject], rows: Sequence[int]) -> Foresight | None:
         self.asked += 1
         return self._headroom.foresee(need, pods, rows)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_who_is_older_than_pods_that_wait_and_who_is_not_are_told_apart(seed: int) -> None:
+    rng = Rng(f"older {seed}")
+    cluster = tight_cluster(rng)
+    unscheduled = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    # Of pods that were made at the same time the name decides: these are older, younger, or among those of nodes.
+    waiting = [
+        pod(f"{rng.choice(('a', 'p-1-1', 'p-2', 'w'))}-{n}", cpu=rng.choice(("100m", "150m", "200m")), memory="1Mi",
+            phase="Pending", conditions=unscheduled)
+        for n in range(1 + rng.randrange(4))
+    ]  # fmt: skip
+    kept = Memories(-math.inf)
+    view = view_of(cluster, waiting, [], frozenset(), kept)
+    simulation, outlook = view.simulator, view.outlook
+    assert isinstance(simulation, Simulation)
+    assert simulation.headroom is not None
+    assert outlook is not None
+    for candidate in view.candidates(SingleNodeConsolidation()):
+        alone = Outlook(kept.prospects, simulation.headroom, simulation.ground.forms)
+        assert outlook.against(candidate) == alone.against(candidate)
+
+
+@pytest.mark.parametrize(("name", "is_shared"), [("w", True), ("p-5", False)])
+def test_nodes_are_counted_once_where_all_their_pods_are_older_than_those_that_wait(name: str, is_shared: bool) -> None:
+    made = build("alike", Shape(nodes=8, types=1, node_cpu=(1, 1)))
+    nodes = tuple(
+        replace(node, serial=number, pods=tuple(
+            pod(f"p-{number}-{n}", cpu="300m", memory="1Mi", nodeName=node.name) for n in range(3)
+        ))
+        for number, node in enumerate(made.nodes)
+    )  # fmt: skip
+    kept = Memories(-math.inf)
+    waits = pod(name, cpu="300m", memory="1Mi", phase="Pending")
+    view = view_of(Cluster(made.pools, made.types, nodes), [waits], [], frozenset(), kept)
+    simulation = view.simulator
+    assert isinstance(simulation, Simulation)
+    assert simulation.headroom is not None
+    tallying = Tallying(simulation.headroom)
+    outlook = Outlook(kept.prospects, cast("Headroom", tallying), simulation.ground.forms)
+    candidates = view.candidates(SingleNodeConsolidation())
+    for candidate in candidates:
+        outlook.against(candidate)
+    classes = len({one.price for one in candidates})
+    assert classes < len(candidates)
+    assert (tallying.asked == classes) == is_shared
 
 
 def test_nodes_with_the_same_room_are_counted_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holokube.karpenter.api.labels import INSTANCE_TERMINATING, READY
 from holokube.karpenter.api.node_pool import NodePool
@@ -13,8 +14,7 @@ from holokube.kube import conditions
 from holokube.kube.requirements import NODEPOOL_LABEL
 
 
-@dataclass(frozen=True, slots=True)
-class PoolCount:
+class PoolCount(NamedTuple):
     """The nodes of a pool as its budgets count them."""
 
     total: int = 0

@@ -360,15 +360,15 @@ class CandidateBook:
         found = [entry.candidate for node, entry in self._of(method).taken.items() if node.name in names]
         return sorted((one for one in found if one.node not in self._excluded), key=_node_serial)
 
-    def pools(self, method: Method) -> set[str]:
-        """Their pools."""
+    def count_by_pool(self, method: Method) -> dict[str, int]:
+        """How many of each pool they are; pools without any are left out."""
         chosen = self._of(method)
         counts = dict(chosen.pools)
         for node in self._excluded:
             entry = chosen.taken.get(node)
             if entry is not None:
                 counts[entry.candidate.pool.name] -= 1
-        return {pool for pool, count in counts.items() if count}
+        return {pool: count for pool, count in counts.items() if count}
 
     def roster(self, method: Method) -> Roster:
         """The same for who goes by what has changed."""

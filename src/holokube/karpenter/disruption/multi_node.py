@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from holokube.karpenter.disruption.balanced import scores_of
 from holokube.karpenter.disruption.consolidation import (
@@ -35,8 +35,7 @@ CANDIDATES_MAX: Final = 100
 """Upstream's limit; its search looks one further, and so does this."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _Found(NamedTuple):
     command: Command | None
     timed_out: bool = False
 
@@ -65,16 +64,20 @@ class MultiNodeConsolidation:
         notices = eligibility_notices(view, self)
         if not view.count(self) or memory.is_settled(view.mark):
             return Outcome(None, memory, notices)
-        chosen = view.affordable(self)
-        found = yield from self._search(view, chosen)
+        count = view.count_affordable(self)
+        found = yield from self._search(view, count)
         if found.command is None:
-            was_held_back = len(chosen) < view.count(self)
+            was_held_back = count < view.count(self)
             return Outcome(None, memory if was_held_back else memory.settled(view.mark), notices, found.timed_out)
         return Outcome(found.command, memory, notices + approval_notices(found.command), found.timed_out)
 
-    def _search(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Steps[_Found]:
-        if len(candidates) < 2:
+    def _search(self, view: DisruptionView, count: int) -> Steps[_Found]:
+        """``count`` candidates are affordable."""
+        if count < 2:
             return _Found(None)
+        if view.glimpse is not None and not view.glimpse.can_go_together(view.affordable(self, 2)):
+            return _Found(None)
+        candidates = view.affordable(self, CANDIDATES_MAX + 1)
         low, high = 1, CANDIDATES_MAX if len(candidates) > CANDIDATES_MAX else len(candidates) - 1
         best: Command | None = None
         started_s = view.elapsed_s()

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol
 
+from holokube.base.lazy import lazy
 from holokube.karpenter.disruption.balanced import total_price
 from holokube.karpenter.disruption.candidate_book import Roster
 from holokube.karpenter.disruption.simulating import describe
 from holokube.karpenter.disruption.types import Blocker, Candidate, Obstruction
+from holokube.karpenter.scheduling.glance import Glance
 from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need, need_of, sizes_of
 from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
@@ -52,10 +54,17 @@ def not_cheaper() -> Obstruction:
     return _NOT_CHEAPER
 
 
+class Judge(Protocol):
+    """Somebody who counts."""
+
+    def is_hopeless(self, standing: Standing) -> bool:
+        """Whether no candidate of a class can go, for certain."""
+
+
 class Standing:
     """What candidates of a class have in common, and what the last outlook made of it."""
 
-    __slots__ = ("by_quiet", "due", "is_hopeless", "judge", "members", "need", "price", "sizes")
+    __slots__ = ("by_quiet", "due", "fits_on_one_new", "is_hopeless", "judge", "members", "need", "price", "sizes")
 
     def __init__(self, need: Need, price: float) -> None:
         self.need = need
@@ -64,12 +73,20 @@ class Standing:
         self.judge: object = None
         """Who has found out last whether it is hopeless."""
         self.is_hopeless = False
+        self.fits_on_one_new: bool | None = None
+        """Whether one new node of any price would do for the pods of a member, once somebody has found out."""
         self.members: dict[Candidate, int] = {}
         """Those of a roster, numbered as they came."""
         self.due: dict[Candidate, None] = {}
         """Those of them of which may have to be told why they stay."""
         self.by_quiet: list[tuple[float, int, Candidate]] = []
         """A heap of the others, and of some that have gone: until when nobody has to be told why they stay."""
+
+    def is_hopeless_to(self, judge: Judge) -> bool:
+        """Whether somebody finds it hopeless; who has found out last is not asked again."""
+        if self.judge is not judge:
+            self.judge, self.is_hopeless = judge, judge.is_hopeless(self)
+        return self.is_hopeless
 
     def join(self, candidate: Candidate, number: int) -> None:
         """One more member."""
@@ -124,6 +141,12 @@ class Prospects:
         self._known: dict[Candidate, _Known] = {}
         self._roster_book: object = None
         self._joined = 0
+        self.untold: frozenset[Candidate] = frozenset()
+        """Those of which was found that somebody has to be told why they stay, in the last look at a roster."""
+
+    def knows(self, book: FormBook) -> bool:
+        """Whether forms are those of this book already."""
+        return book is self._book
 
     def begin(self, book: FormBook) -> None:
         """Forms are those of this book from now on."""
@@ -141,8 +164,40 @@ class Prospects:
             found = self._known[candidate] = _Known(standing)
         return found
 
-    def worth_a_look_of(self, roster: Roster, judge: Outlook) -> list[Candidate]:
+    def worth_a_look_of(self, roster: Roster, judge: Judge) -> list[Candidate]:
         """The same of a roster, best first; of classes that are hopeless only those are looked at that have come."""
+        self._follow(roster)
+        found: list[Candidate] = []
+        hopeless: list[Standing] = []
+        for standing in self._classes.values():
+            if standing.is_hopeless_to(judge):
+                hopeless.append(standing)
+            else:
+                found += [one for one in standing.members if not roster.is_left_out(one)]
+        found += self._untold_of(hopeless, roster)
+        found.sort(key=_RANK)
+        return found
+
+    def hopeless_of(self, roster: Roster, judge: Judge) -> list[Candidate] | None:
+        """The same if all classes are hopeless, else None."""
+        self._follow(roster)
+        if not all(standing.is_hopeless_to(judge) for standing in self._classes.values()):
+            return None
+        found = self._untold_of(self._classes.values(), roster)
+        found.sort(key=_RANK)
+        return found
+
+    def _untold_of(self, hopeless: Iterable[Standing], roster: Roster) -> list[Candidate]:
+        """Members of which has to be told why they stay."""
+        now_s, found = self._now_s(), list[Candidate]()
+        for standing in hopeless:
+            if standing.due or standing.by_quiet[0][0] <= now_s:
+                found += standing.worth_telling(now_s, self._quiet_until_s, roster.is_left_out)
+        self.untold = frozenset(found)
+        return found
+
+    def _follow(self, roster: Roster) -> None:
+        """Takes over who has come and who has gone. Classes without members are given up."""
         news = roster.news()
         if roster.book is not self._roster_book:
             self._classes, self._known, self._roster_book = {}, {}, roster.book
@@ -152,28 +207,13 @@ class Prospects:
                 self._join(candidate)
             elif (known := self._known.pop(candidate, None)) is not None:
                 known.standing.leave(candidate)
-        found: list[Candidate] = []
-        untold: list[Candidate] = []
-        is_left_out = roster.is_left_out
-        now_s, count = self._now_s(), 0
+        count = 0
         for standing in list(self._classes.values()):
             count += len(standing.members)
             if not standing.members:
                 del self._classes[standing.need, standing.price]
-                continue
-            if standing.judge is not judge:
-                standing.judge, standing.is_hopeless = judge, judge.is_hopeless(standing)
-            if standing.is_hopeless:
-                if standing.due or standing.by_quiet[0][0] <= now_s:
-                    untold += standing.worth_telling(now_s, self._quiet_until_s, is_left_out)
-            else:
-                found += [one for one in standing.members if not is_left_out(one)]
         if len(self._known) > 4 * count + _KEPT_MIN:
             self._known = {one: known for one, known in self._known.items() if one in known.standing.members}
-        judge.untold = frozenset(untold)
-        found += untold
-        found.sort(key=_RANK)
-        return found
 
     def _join(self, candidate: Candidate) -> None:
         known = self.of(candidate)
@@ -190,15 +230,25 @@ class Prospects:
             one.quiet_until_s = self._quiet_until_s(candidate.node)
         return one.quiet_until_s > now_s
 
-    def worth_a_look(self, candidates: Sequence[Candidate], judge: Outlook) -> list[Candidate]:
+    def most_together(self, candidates: Iterable[Candidate], most_of: Callable[[PodForm], int]) -> int:
+        """How many of these can go together at most, from the first on, by how many pods of a size can be moved."""
+        counts, number = dict[PodForm, int](), 0
+        for candidate in candidates:
+            for size, count in self.of(candidate).standing.sizes:
+                counts[size] = total = counts.get(size, 0) + count
+                if total > most_of(size):
+                    return number
+            number += 1
+        return number
+
+    def worth_a_look(self, candidates: Sequence[Candidate], judge: Judge) -> list[Candidate]:
         """Those that may not be hopeless, or of which has to be told again why they stay."""
+        self.untold = frozenset()
         known, now_s, found = self._known, self._now_s(), []
         for candidate in candidates:
             one = known.get(candidate) or self.of(candidate)
             standing = one.standing
-            if standing.judge is not judge:
-                standing.judge, standing.is_hopeless = judge, judge.is_hopeless(standing)
-            if standing.is_hopeless:
+            if standing.is_hopeless_to(judge):
                 if one.quiet_until_s > now_s:
                     continue
                 one.quiet_until_s = self._quiet_until_s(candidate.node)
@@ -211,6 +261,48 @@ class Prospects:
         return found
 
 
+class Glimpse:
+    """What an earlier outlook, and nodes that are others now, tell about candidates: that they stay, if anything."""
+
+    def __init__(self, prospects: Prospects, glance: Glance, has_waiting: Callable[[], bool]) -> None:
+        """The prospects have to know the book of the glance; ``has_waiting`` tells whether pods may need a place."""
+        self._prospects = prospects
+        self._glance = glance
+        self._has_waiting = has_waiting
+
+    def is_hopeless(self, standing: Standing) -> bool:
+        """Whether no candidate of a class can go, for certain."""
+        return self._glance.is_hopeless(standing.sizes, standing.price)
+
+    def can_go_together(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether candidates may go together; False for certain."""
+        return self._prospects.most_together(candidates, self._glance.most) == len(candidates)
+
+    def hopeless_of(self, roster: Roster) -> list[Candidate] | None:
+        """What an outlook finds worth a look if nobody of a roster can go; None if that cannot be told."""
+        return self._prospects.hopeless_of(roster, self)
+
+    @lazy
+    def _is_clear(self) -> bool:
+        """Whether nothing but the pods of candidates needs a place, and no node is on its way."""
+        return self._glance.are_all_up and not self._has_waiting()
+
+    def against(self, candidate: Candidate) -> Obstruction | None:
+        """Why a candidate of a hopeless class cannot go, in the words of a simulation; None if that is to be found out.
+
+        Some of its pods would need a new node, as all of them together would need no more than one. None that is
+        cheaper can take them, or its class were not hopeless.
+        """
+        standing = self._prospects.of(candidate).standing
+        if standing.judge is not self or not standing.is_hopeless or candidate.capacity_type == SPOT:
+            return None
+        if not self._is_clear or not self._glance.has(candidate.node):
+            return None
+        if standing.fits_on_one_new is None:
+            standing.fits_on_one_new = self._glance.fit_on_one_new(standing.need)
+        return not_cheaper() if standing.fits_on_one_new else None
+
+
 class Outlook:
     """What counting tells about the candidates of one moment."""
 
@@ -218,8 +310,6 @@ class Outlook:
         self._prospects = prospects
         self._headroom = headroom
         self._book = book
-        self.untold: frozenset[Candidate] = frozenset()
-        """Those of which was found that somebody has to be told why they stay, in the last look at a roster."""
         self._foreseen: dict[tuple[Need, int], Foresight | None] = {}
         """By need, and what is lost with the nodes that go."""
         self._asked: tuple[Candidate, tuple[Blocker | None, Foresight | None]] | None = None
@@ -242,7 +332,7 @@ class Outlook:
 
     def stays_as_told(self, candidate: Candidate) -> bool:
         """Whether a candidate cannot go for certain, and nobody has to be told again."""
-        if candidate in self.untold:
+        if candidate in self._prospects.untold:
             return False
         return self._prospects.is_quiet(candidate) and self._blocker(candidate)[0] is not None
 
@@ -273,9 +363,10 @@ class Outlook:
             found = self._find_blocker(candidate, standing)
         else:
             key = standing, candidate.capacity_type == SPOT, lost
-            known = self._blockers.get(key)
+            is_like_others = self._goes_by(lost, standing.need) or self._comes_first(candidate, standing.need)
+            known = self._blockers.get(key) if is_like_others else None
             found = known or self._find_blocker(candidate, standing)
-            if known is None and self._goes_by(lost, standing.need):
+            if known is None and is_like_others:
                 self._blockers[key] = found
         self._asked = candidate, found
         return found
@@ -296,6 +387,11 @@ class Outlook:
         """Whether the same would be found for all nodes with which as much is lost."""
         return lost != _NOTHING or self._headroom.goes_by_number(need)
 
+    def _comes_first(self, candidate: Candidate, need: Need) -> bool:
+        """Whether its pods are queued before all that wait and are of the same size: then it goes by their number."""
+        moving = _moving(candidate)
+        return bool(moving) and self._headroom.comes_first(need, max([facts.age for facts in moving]))
+
     def _find_blocker(self, candidate: Candidate, standing: Standing) -> tuple[Blocker | None, Foresight | None]:
         foresight = self._foresee((candidate,), standing.need)
         if foresight is None:
@@ -312,15 +408,7 @@ class Outlook:
 
     def most_together(self, candidates: Iterable[Candidate]) -> int:
         """How many of these can go together at most, from the first on, as far as a sum over all nodes tells."""
-        counts, most_of = dict[PodForm, int](), self._headroom.most
-        number = 0
-        for candidate in candidates:
-            for size, count in self._prospects.of(candidate).standing.sizes:
-                counts[size] = total = counts.get(size, 0) + count
-                if total > most_of(size):
-                    return number
-            number += 1
-        return number
+        return self._prospects.most_together(candidates, self._headroom.most)
 
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""

@@ -18,7 +18,6 @@ from holokube.karpenter.disruption.consolidation import (
     unconsolidatable,
 )
 from holokube.karpenter.disruption.memory import Memory
-from holokube.karpenter.disruption.prospects import Outlook
 from holokube.karpenter.disruption.types import (
     Blocker,
     Candidate,
@@ -63,8 +62,7 @@ class SingleNodeConsolidation:
             return Outcome(None, memory, tuple(notices))
         left = view.budget_left(self.reason)
         was_held_back = any(left.get(pool, 0) == 0 for pool in view.pools_of(self))
-        outlook = view.outlook
-        candidates = self._worth_a_look(view, outlook, memory)
+        candidates = self._worth_a_look(view, memory)
         unreached = {candidate.pool.name for candidate in candidates}
         started_s = view.elapsed_s()
         counted = 0
@@ -80,15 +78,16 @@ class SingleNodeConsolidation:
                 continue
             if is_balanced(candidate.pool) and not can_pass(candidate, view.totals_for((candidate,))):
                 continue
-            if outlook is not None:
-                if outlook.stays_as_told(candidate):
+            foreseen = view.glimpse.against(candidate) if view.glimpse is not None else None
+            if foreseen is None and view.outlook is not None:
+                if view.outlook.stays_as_told(candidate):
                     counted += 1
                     continue
-                foreseen = outlook.against(candidate)
-                if foreseen is not None:
-                    counted += 1
-                    notices.append(unconsolidatable(candidate, foreseen))
-                    continue
+                foreseen = view.outlook.against(candidate)
+            if foreseen is not None:
+                counted += 1
+                notices.append(unconsolidatable(candidate, foreseen))
+                continue
             command = self._simulated(view, candidate)
             if not isinstance(command, Obstruction):
                 return Outcome(command, memory, (*notices, *approval_notices(command)))
@@ -99,11 +98,16 @@ class SingleNodeConsolidation:
         later = memory.with_unreached(tuple(sorted(unreached)))
         return Outcome(None, later if was_held_back else later.settled(view.mark), tuple(notices))
 
-    def _worth_a_look(self, view: DisruptionView, outlook: Outlook | None, memory: Memory) -> list[Candidate]:
+    def _worth_a_look(self, view: DisruptionView, memory: Memory) -> list[Candidate]:
         """Candidates in the order in which they are looked at; where counting is enough, without the hopeless."""
         has_turns = len(view.pools_of(self)) > 1
-        roster = view.roster(self)
-        if outlook is not None and roster is not None and not has_turns:
+        roster = view.roster(self) if not has_turns else None
+        if roster is not None and view.glimpse is not None:
+            hopeless = view.glimpse.hopeless_of(roster)
+            if hopeless is not None:
+                return hopeless
+        outlook = view.outlook
+        if roster is not None and outlook is not None:
             return outlook.worth_a_look_of(roster)
         candidates = view.ranked(self)
         if has_turns:

@@ -252,8 +252,7 @@ class Command:
         return f"{self.decision}: [{candidate.name}] (part of {len(self.candidates)}-node consolidation)"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Outcome(NamedTuple):
     """What a method makes of a cluster."""
 
     command: Command | None

@@ -6,6 +6,7 @@ it is first asked for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,7 @@ from holokube.karpenter.disruption.candidates import CandidateRules, Scan, scan
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.disruption.memory import Mark
 from holokube.karpenter.disruption.prices import PriceBook
-from holokube.karpenter.disruption.prospects import Outlook
+from holokube.karpenter.disruption.prospects import Glimpse, Outlook
 from holokube.karpenter.disruption.simulating import Simulator
 from holokube.karpenter.disruption.types import (
     UNTOLD,
@@ -76,6 +77,8 @@ class DisruptionView:
     """What a plan for the whole cluster starts from, gathered when it is asked for; None where nobody makes one."""
     book: CandidateBook | None = None
     """What earlier views of the same cluster have found out about its nodes."""
+    find_glimpse: Callable[[], Glimpse | None] | None = None
+    """What an earlier outlook still tells about candidates, worked out when it is asked for."""
     find_outlook: Callable[[], Outlook | None] | None = None
     """What can be told about candidates by counting, worked out when it is asked for."""
     elapsed_s: Callable[[], float] = _no_time_passes
@@ -164,11 +167,13 @@ class DisruptionView:
             return self._read.ranked(method)
         return sorted(self.candidates(method), key=lambda candidate: candidate.rank)
 
-    def affordable(self, method: Method) -> list[Candidate]:
-        """Those of them that budgets allow, the best first."""
+    def affordable(self, method: Method, at_most: int | None = None) -> list[Candidate]:
+        """Those of them that budgets allow, or so many of those, the best first."""
         left = self.budget_left(method.reason)
         pools = self.pools_of(method)
         in_all = sum(left.get(pool, 0) for pool in pools)
+        if at_most is not None:
+            in_all = min(in_all, at_most)
         if self._read is not None and len(pools) == 1:
             return self._read.first(method, in_all)
         found: list[Candidate] = []
@@ -180,11 +185,16 @@ class DisruptionView:
                 found.append(candidate)
         return found
 
-    def pools_of(self, method: Method) -> set[str]:
-        """The pools that have candidates for a method."""
+    def count_affordable(self, method: Method) -> int:
+        """How many that are."""
+        left = self.budget_left(method.reason)
+        return sum([min(left.get(pool, 0), count) for pool, count in self.pools_of(method).items()])
+
+    def pools_of(self, method: Method) -> dict[str, int]:
+        """The pools that have candidates for a method, and how many."""
         if self._read is not None:
-            return self._read.pools(method)
-        return {candidate.pool.name for candidate in self.candidates(method)}
+            return self._read.count_by_pool(method)
+        return Counter([candidate.pool.name for candidate in self.candidates(method)])
 
     def roster(self, method: Method) -> Roster | None:
         """The candidates as they come and go from view to view; None where nobody keeps a book."""
@@ -208,6 +218,11 @@ class DisruptionView:
     def budget_left(self, reason: Reason) -> dict[str, int]:
         """How many more nodes of each pool may go; a new dict to count down."""
         return {pool: budget.left for pool, budget in self.budgets(reason).items()}
+
+    @lazy
+    def glimpse(self) -> Glimpse | None:
+        """What can be told about candidates at little cost; None where nothing can."""
+        return self.find_glimpse() if self.find_glimpse is not None else None
 
     @lazy
     def outlook(self) -> Outlook | None:

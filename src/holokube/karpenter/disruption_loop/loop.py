@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from holokube.base.clock import Clock
 from holokube.base.lazy import lazy
 from holokube.base.log import get_logger
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.budgets import budget_notices
 from holokube.karpenter.disruption.candidate_book import CandidateBook
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.methods import METHODS
 from holokube.karpenter.disruption.orchestration import stale_marks
-from holokube.karpenter.disruption.prospects import Outlook, Prospects
+from holokube.karpenter.disruption.prospects import Glimpse, Outlook, Prospects
 from holokube.karpenter.disruption.simulating import Simulator
 from holokube.karpenter.disruption.types import (
     VALIDATION_DELAY_S,
@@ -34,7 +36,7 @@ from holokube.karpenter.events import Publisher
 from holokube.karpenter.metrics import KarpenterMetrics
 from holokube.karpenter.pausing import with_pauses
 from holokube.karpenter.provider.protocol import CloudProvider
-from holokube.karpenter.provisioning.world import Scene, World
+from holokube.karpenter.provisioning.world import Scene, TypesOfPool, World
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.results import Results
 from holokube.karpenter.scheduling.simulation import Simulation
@@ -202,12 +204,20 @@ class DisruptionLoop:
             well_known=self._provider.well_known,
             problem=late.problem,
             book=self._book,
+            find_glimpse=partial(self._glimpse, pools, types),
             find_outlook=late.outlook,
             elapsed_s=self._elapsed_s,
         )
 
     def _scene(self) -> Scene:
         return self._world.scene(self._state, self._world.provisioning_options())
+
+    def _glimpse(self, pools: Mapping[str, NodePool], types: TypesOfPool) -> Glimpse | None:
+        """What can be told at little cost; None where nothing can, and before there was an outlook."""
+        found = self._world.glance(self._state, self._world.provisioning_options(), pools, types)
+        if found is None or not self._prospects.knows(found.book):
+            return None
+        return Glimpse(self._prospects, found, lambda: bool(self._state.unbound_pods or self._state.leaving_nodes))
 
     def _elapsed_s(self) -> float:
         return self._clock.monotonic() - self._search_began_s

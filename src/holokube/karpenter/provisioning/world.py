@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 
 from holokube.base.clock import Clock
 from holokube.client.audience import OWNERS
@@ -25,15 +26,16 @@ from holokube.client.resources import (
     Resource,
 )
 from holokube.karpenter.api.node_claim import NodeClassRef
-from holokube.karpenter.api.node_pool import NodePool
+from holokube.karpenter.api.node_pool import NodePool, in_order
 from holokube.karpenter.api.resources import NODE_POOLS
 from holokube.karpenter.disruption.eviction_limits import EvictionLimits
 from holokube.karpenter.lifecycle.sources import class_ref_of_pool
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.provisioning.daemons import BY_DAEMON_SET, daemon_pod, daemon_sets_of
 from holokube.karpenter.provisioning.selection import Selection, Selector, moving_pods
+from holokube.karpenter.scheduling.glance import Glance
 from holokube.karpenter.scheduling.problem import Problem, SolveOptions, Storage
-from holokube.karpenter.scheduling.standing_ground import StandingGround
+from holokube.karpenter.scheduling.standing_ground import Given, StandingGround
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.karpenter.settings import Settings
@@ -50,6 +52,9 @@ _OWNERS = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
 """Their selectors are needed for spread constraints by default only."""
 
 
+TypesOfPool = Mapping[str, Sequence[InstanceType]]
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The cluster at one moment: nodes, what waits, and what will have to move."""
@@ -62,7 +67,7 @@ class Scene:
     pdbs: Sequence[JsonObject]
     pools: Mapping[str, NodePool]
     """All pools that are ours, by name; those that can be used are in ``problem``."""
-    types_of_pool: Mapping[str, Sequence[InstanceType]]
+    types_of_pool: TypesOfPool
     problem: Problem
 
     @property
@@ -92,6 +97,8 @@ class World:
         self._options = _provisioning_options(settings)
         self._stored: tuple[list[list[JsonObject]], Storage] = [], Storage()
         """Lists of storage objects as they were read last, and what they amount to."""
+        self._offered: tuple[list[object], list[NodePool], list[Sequence[InstanceType]]] = [], [], []
+        """Pools and their types as they were given last, and those that new nodes may be of, as they are tried."""
         self._named: tuple[list[JsonObject], dict[str, Labels]] = [], {}
         """The same of namespaces and their labels."""
 
@@ -111,9 +118,8 @@ class World:
         moving = tuple(moving_pods(leaving, self.limits(pdbs), now_s))
         pools = self.pools()
         types = self.types(pools)
-        usable = [pool for pool in pools.values() if pool.is_ready and not pool.is_static and not pool.is_deleting]
         problem = Problem(
-            pools=usable,
+            pools=_usable(pools),
             types_of_pool=types,
             pods=[*selection.pending, *moving],
             daemon_pods=self._daemon_pods(),
@@ -134,6 +140,17 @@ class World:
             standing=self._standing,
         )
         return Scene(now_s, nodes, selection, moving, pdbs, pools, types, problem)
+
+    def glance(
+        self, state: ClusterState, options: SolveOptions, pools: Mapping[str, NodePool], types_of_pool: TypesOfPool
+    ) -> Glance | None:
+        """What the last scene that was solved or simulated tells of the cluster now; None if one has to be made."""
+        offered = [*pools.values(), *types_of_pool.values()]
+        if len(offered) != len(self._offered[0]) or not all(map(is_, offered, self._offered[0])):
+            ordered = [pool for pool in in_order(_usable(pools)) if types_of_pool[pool.name]]
+            self._offered = offered, ordered, [types_of_pool[pool.name] for pool in ordered]
+        given = Given(options, self._provider.well_known, *self._offered[1:], self._daemon_pods())
+        return self._standing.glance(given, state.all_nodes, self._clock.time())
 
     def pools(self) -> dict[str, NodePool]:
         """The pools of our provider that can be read, by name."""
@@ -192,6 +209,11 @@ class World:
             daemon_pod(one, self._pods.lister.by_index(BY_DAEMON_SET, one["metadata"]["uid"]))
             for one in self._list(DAEMON_SETS)
         ]
+
+
+def _usable(pools: Mapping[str, NodePool]) -> list[NodePool]:
+    """Pools that new nodes may be of."""
+    return [pool for pool in pools.values() if pool.is_ready and not pool.is_static and not pool.is_deleting]
 
 
 def _provisioning_options(settings: Settings) -> SolveOptions:

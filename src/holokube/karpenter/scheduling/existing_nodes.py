@@ -31,6 +31,7 @@ from holokube.kube.types import JsonObject
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.intp]
 _NEVER: Final = (-math.inf, 0.0)
 """Of a node that does not settle: any time since then is long enough."""
@@ -127,6 +128,7 @@ class NodeTable:
     def _forget_pods(self) -> None:
         """What is worked out of claims and pods when it is asked for."""
         self._settled: tuple[float, BoolArray] | None = None
+        self._capacities: dict[PodForm, IntArray] = {}
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._volumes: dict[int, tuple[Volumes, Mapping[str, int]]] = {}
 
@@ -144,8 +146,14 @@ class NodeTable:
         self.room = room.T.copy()
 
     def _room_of(self, row: int) -> list[int]:
-        remaining = _remaining(self.nodes[row], self._daemons)
-        if min(remaining.values(), default=0) < 0 or self._is_over_limit(row):
+        if self._is_over_limit(row):
+            return [-1] * len(self._columns)
+        return self.room_on(self.nodes[row])
+
+    def room_on(self, node: StateNode) -> list[int]:
+        """What is left of each resource on a node that is in the table or not, volumes aside."""
+        remaining = _remaining(node, self._daemons)
+        if min(remaining.values(), default=0) < 0:
             # Where less than nothing is left of one resource, nothing fits.
             return [-1] * len(self._columns)
         return [remaining.get(name, 0) for name in self._columns]
@@ -339,6 +347,40 @@ class NodeTable:
         if self._settled is None or self._settled[0] != now_s:
             self._settled = now_s, now_s - self._changed_s >= self._settling_s
         return self._settled[1]
+
+    @property
+    def settled_s(self) -> FloatArray:
+        """By row: from when on pods may be moved to it, as far as sums of times are exact."""
+        return self._changed_s + self._settling_s
+
+    def settled_from_s(self, node: StateNode) -> float:
+        """The same of a node that is in the table or not; never if it has not come up or does not stay."""
+        if not node.is_initialized or node.is_marked_for_deletion:
+            return math.inf
+        changed_s, for_s = settling(node, self._pools.get(node.pool_name))
+        return changed_s + for_s
+
+    def row(self, node: StateNode) -> int | None:
+        """The row of a node that is in the table."""
+        row = self.rows.get(node.name)
+        return row if row is not None and self.nodes[row] is node else None
+
+    def capacity(self, form: PodForm) -> IntArray:
+        """By row: how many pods of a form would fit, pods beside them aside."""
+        found = self._capacities.get(form)
+        if found is None:
+            found = self._capacities[form] = np.where(self.suitable(form), fitting(self.room, form), 0)
+        return found
+
+
+def fitting(room: IntArray, form: PodForm) -> IntArray:
+    """By row: how many pods of a form fit into what is left; none where less than nothing is left of anything."""
+    # Arrays are divided by one number in a fraction of the time that they take by as many as they have rows.
+    (column, milli), *others = form.amounts
+    found: IntArray = room[column] // milli
+    for column, milli in others:
+        np.minimum(found, room[column] // milli, out=found)
+    return np.maximum(found, 0, out=found)
 
 
 def _count_up(nodes: Sequence[StateNode]) -> int:

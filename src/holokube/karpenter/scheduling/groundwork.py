@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
+
+import numpy as np
 
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.census import Census, uid_of
@@ -12,7 +15,7 @@ from holokube.karpenter.scheduling.copying import shallow
 from holokube.karpenter.scheduling.daemon_overhead import daemons_of
 from holokube.karpenter.scheduling.default_spread import DefaultSpread
 from holokube.karpenter.scheduling.domains import Universe
-from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.existing_nodes import NodeTable, fitting
 from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.requirement_states import StateSpace
@@ -132,12 +135,53 @@ class Groundwork:
         later.limits = later._limits(pools)  # noqa: SLF001 - it is a copy of this very object
         return later
 
+    @property
+    def has_plain_offers(self) -> bool:
+        """Whether what a new node can hold is all that matters about it."""
+        return not self.limits and not any(
+            template.has_min_values or template.table.has_reserved for template in self.templates
+        )
+
+    def opening(self, form: PodForm) -> Template | None:
+        """The first pool that a new node for a form can be of."""
+        if form not in self.openings:
+            found = [place for place, template in enumerate(self.templates) if _can_be_of(template, form)]
+            self.openings[form] = found[0] if found else None
+        place = self.openings[form]
+        return self.templates[place] if place is not None else None
+
+    def new_capacity(self, form: PodForm, price: float) -> int:
+        """How many pods of a form one new node can take at most that may cost less than a price."""
+        known = self.new_room.get(form)
+        if known is None:
+            offers: list[tuple[float, int]] = []
+            for template in self.templates:
+                counts = fitting(template.table.room, form)
+                prices = template.table.lowest_prices(template.state)
+                offers += [
+                    (prices[place], int(count))
+                    for place, count in zip(template.table.row_types.tolist(), counts.tolist(), strict=True)
+                ]
+            offers.sort()
+            most = np.maximum.accumulate([count for _, count in offers]).tolist() if offers else []
+            known = self.new_room[form] = [one for one, _ in offers], most
+        place = bisect_left(known[0], price)
+        return known[1][place - 1] if place else 0
+
     def form_of(self, pod: JsonObject) -> PodForm | str:
         """The form of a pod, or why it cannot be placed at all."""
         try:
             return self.forms.form_of(pod)
         except LookupError as error:
             return str(error.args[0])
+
+
+def _can_be_of(template: Template, form: PodForm) -> bool:
+    """Whether a new node for a pod can be of a pool."""
+    table = template.table
+    return template.is_tolerated(form.demands.tolerations) and bool(
+        (fitting(table.room, form)[table.rows(template.state)] > 0).any()
+    )
 
 
 def resource_names(pod: Mapping[str, Any]) -> set[str]:

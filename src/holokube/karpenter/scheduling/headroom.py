@@ -9,13 +9,13 @@ Whatever cannot be told for certain by counting is left to a simulation.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from holokube.karpenter.scheduling.existing_nodes import fitting
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.pod_facts import Age, PodFacts, age_of
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
@@ -30,6 +30,7 @@ Sizes = tuple[tuple[PodForm, int], ...]
 """How many pods of a size, or of one that is larger in everything, have to be moved."""
 _Rank = tuple[int, int]
 _AGE: Final = attrgetter("age")
+_RANK: Final = itemgetter(0)
 
 
 class _Stretch(NamedTuple):
@@ -83,7 +84,6 @@ class Headroom:
         self._counts: IntArray = self._settled.astype(np.int64)
         """By row: one if pods that are moved may count on it, else nothing."""
         self._counts[self._up :] = 0
-        self._caps: dict[PodForm, IntArray] = {}
         self._open: dict[Kind, _OpenRows] = {}
         self._moved_sums: dict[PodForm, int] = {}
         self._sums: dict[PodForm, int] = {}
@@ -95,9 +95,7 @@ class Headroom:
 
     def _find_waiting(self, pods: Iterable[JsonObject]) -> bool:
         """Pods that look for a place anyway; whether all can be counted, and so can new nodes."""
-        is_exact = not self._ground.limits and all(
-            not template.has_min_values and not template.table.has_reserved for template in self._ground.templates
-        )
+        is_exact = self._ground.has_plain_offers
         form_of, waiting, waiting_of = self._ground.forms.form_of, self._waiting, self._waiting_of
         for pod in pods:
             form = form_of(pod)
@@ -116,16 +114,11 @@ class Headroom:
 
     def row(self, node: StateNode) -> int | None:
         """The row of a node that stays."""
-        row = self._table.rows.get(node.name)
-        return row if row is not None and self._table.nodes[row] is node else None
+        return self._table.row(node)
 
     def capacity(self, form: PodForm) -> IntArray:
         """By row: how many pods of a form would fit."""
-        found = self._caps.get(form)
-        if found is None:
-            found = np.where(self._table.suitable(form), _fitting(self._table.room, form), 0)
-            self._caps[form] = found
-        return found
+        return self._table.capacity(form)
 
     def open_rows(self, kind: Kind) -> _OpenRows:
         """Nodes with room for pods of a kind before anything is placed."""
@@ -156,7 +149,7 @@ class Headroom:
     def is_hopeless(self, need: Need, sizes: Sizes, price: float) -> bool:
         """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
         for size, count in sizes:
-            if count > self._moved_sum(size) + self._new_capacity(size, price):
+            if count > self._moved_sum(size) + self._ground.new_capacity(size, price):
                 return True
         if not self._is_exact:
             return False
@@ -168,32 +161,14 @@ class Headroom:
 
     def _free(self, form: PodForm, price: float) -> float:
         """How many pods of a form there is a place for, one new node included; any number if none can be had."""
-        return self._sum(form) + self._new_capacity(form, price) if self.opening(form) else math.inf
+        return self._sum(form) + self._ground.new_capacity(form, price) if self.opening(form) else math.inf
 
     def most(self, size: PodForm) -> int:
         """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""
         found = self._most.get(size)
         if found is None:
-            found = self._most[size] = self._moved_sum(size) + self._new_capacity(size, math.inf)
+            found = self._most[size] = self._moved_sum(size) + self._ground.new_capacity(size, math.inf)
         return found
-
-    def _new_capacity(self, form: PodForm, price: float) -> int:
-        """How many pods of a form one new node can take at most that may cost less than a price."""
-        known = self._ground.new_room.get(form)
-        if known is None:
-            offers: list[tuple[float, int]] = []
-            for template in self._ground.templates:
-                fitting = _fitting(template.table.room, form)
-                prices = template.table.lowest_prices(template.state)
-                offers += [
-                    (prices[place], int(fits))
-                    for place, fits in zip(template.table.row_types.tolist(), fitting.tolist(), strict=True)
-                ]
-            offers.sort()
-            most = np.maximum.accumulate([fits for _, fits in offers]).tolist() if offers else []
-            known = self._ground.new_room[form] = [one for one, _ in offers], most
-        place = bisect_left(known[0], price)
-        return known[1][place - 1] if place else 0
 
     def foresee(self, need: Need, pods: Sequence[JsonObject], rows: Sequence[int]) -> Foresight | None:
         """What a simulation without some rows would come to, their pods being in need; None if it has to be made."""
@@ -261,6 +236,13 @@ class Headroom:
         ranks = [kind.form.cpu_and_memory for kind, _ in need]
         return len(set(ranks)) == len(ranks) and not any(rank in self._waiting for rank in ranks)
 
+    def comes_first(self, need: Need, youngest: Age) -> bool:
+        """Whether pods of these kinds, none of which is younger, are queued before others of their size that wait."""
+        ranks = [kind.form.cpu_and_memory for kind, _ in need]
+        if len(set(ranks)) < len(ranks):
+            return False
+        return all(youngest < self._waiting[rank][0][0] for rank in ranks if rank in self._waiting)
+
     def are_full(self, rows: Sequence[int], need: Need) -> bool:
         """Whether nodes have no room for any pod in question, so that it does not matter whether they are there."""
         full = self._full.get(need)
@@ -284,11 +266,7 @@ class Headroom:
 
     def opening(self, form: PodForm) -> Template | None:
         """The first pool that a new node for a form can be of."""
-        templates, known = self._ground.templates, self._ground.openings
-        if form not in known:
-            known[form] = next((n for n, template in enumerate(templates) if _can_be_of(template, form)), None)
-        place = known[form]
-        return templates[place] if place is not None else None
+        return self._ground.opening(form)
 
     def alone_on_new(self, form: PodForm) -> int:
         """How many pods of a form a new node can take that has no others; one can be had for it."""
@@ -324,7 +302,7 @@ class _Open:
             return 0
         left = table.room - self.used[:, None]
         possible = table.rows(self.template.state) & (left >= 0).all(axis=0)
-        return int(_fitting(left, form)[possible].max(initial=0))
+        return int(fitting(left, form)[possible].max(initial=0))
 
 
 class _Counting:
@@ -390,7 +368,7 @@ class _Counting:
         if not is_first:
             room = self._room_now()
             rows = np.concatenate(self._touched)
-            capacity[rows] = np.where(capacity[rows] > 0, _fitting(room[:, rows], kind.form), 0)
+            capacity[rows] = np.where(capacity[rows] > 0, fitting(room[:, rows], kind.form), 0)
         capacity[self._gone] = 0
         rows = np.flatnonzero(capacity)
         taken = capacity[rows]
@@ -438,26 +416,25 @@ def _runs(mixed: Iterable[tuple[Age, Kind, bool]]) -> list[tuple[Kind, int, bool
     return found
 
 
-def _fitting(room: IntArray, form: PodForm) -> IntArray:
-    """By row: how many pods of a form fit into what is left; none where less than nothing is left of anything."""
-    # Arrays are divided by one number in a fraction of the time that they take by as many as they have rows.
-    (column, milli), *others = form.amounts
-    fitting: IntArray = room[column] // milli
-    for column, milli in others:
-        np.minimum(fitting, room[column] // milli, out=fitting)
-    return np.maximum(fitting, 0, out=fitting)
-
-
-def _can_be_of(template: Template, form: PodForm) -> bool:
-    """Whether a new node for a pod can be of a pool."""
-    table = template.table
-    return template.is_tolerated(form.demands.tolerations) and bool(
-        (_fitting(table.room, form)[table.rows(template.state)] > 0).any()
-    )
-
-
 def _by_age(waiting: tuple[Age, Kind]) -> Age:
     return waiting[0]
+
+
+def fit_on_one_new(need: Need, ground: Groundwork) -> bool:
+    """Whether pods, and any part of them, would be counted onto one new node if no node that is there has room."""
+    forms = sorted([(kind.form.cpu_and_memory, kind.form, count) for kind, count in need], key=_RANK, reverse=True)
+    templates = [ground.opening(form) for _, form, _ in forms if form.is_simple]
+    if len(templates) < len(forms) or len({rank for rank, _, _ in forms}) < len(forms):
+        # They may be told apart by more than their size, or it goes by their age who comes first.
+        return False
+    if not templates or templates[0] is None or any(one is not templates[0] for one in templates):
+        return False
+    new = _Open(templates[0], len(forms[0][1].vector))
+    for _, form, count in forms:
+        if new.capacity(form) < count:
+            return False
+        new.used = new.used + form.vector * count
+    return True
 
 
 def need_of(kinds: Mapping[Kind, int]) -> Need:

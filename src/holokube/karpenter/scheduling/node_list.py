@@ -46,14 +46,26 @@ def differences(
     ``seen`` is the sequence that was last looked at, and ``known`` has the nodes in it. If one followed the
     other it does not matter how many nodes there are.
     """
+    found = since(nodes, seen)
+    if found is not None:
+        return found
+    present = set(nodes)
+    return list(filterfalse(known.__contains__, nodes)), list(filterfalse(present.__contains__, known))
+
+
+def since(
+    nodes: Sequence[StateNode], seen: Sequence[StateNode] | None
+) -> tuple[list[StateNode], list[StateNode]] | None:
+    """The same if one followed the other not long ago, and no node has come or gone; else None."""
     steps: list[NodeList] = []
     moment = nodes if isinstance(nodes, NodeList) else None
     while moment is not None and moment is not seen:
         steps.append(moment)
         moment = moment.before
     if moment is None:
-        present = set(nodes)
-        return list(filterfalse(known.__contains__, nodes)), list(filterfalse(present.__contains__, known))
+        return None
+    if len(steps) == 1:
+        return sorted(steps[0].changed, key=_SERIAL), list(steps[0].gone)
     changed: dict[StateNode, None] = {}
     gone: list[StateNode] = []
     for step in reversed(steps):

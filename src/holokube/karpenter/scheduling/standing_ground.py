@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from operator import is_
+from operator import attrgetter, is_
 from typing import Final, NamedTuple
 
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.census import Census, uid_of
 from holokube.karpenter.scheduling.copying import shallow
 from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.glance import Glance, Glances
 from holokube.karpenter.scheduling.groundwork import Groundwork, resource_names
 from holokube.karpenter.scheduling.node_list import differences
 from holokube.karpenter.scheduling.pod_facts import is_plain
@@ -29,6 +30,7 @@ from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import InstanceType
 
 _CONTAINERS: Final = ("containers", "initContainers")
+_SERIAL: Final = attrgetter("serial")
 _FORMS_KEPT: Final = 20_000
 """Where labels that pods are spread by tell one release from the next, forms that nobody has any more pile up."""
 
@@ -65,8 +67,8 @@ class _Terms(NamedTuple):
         )
 
 
-class _Given(NamedTuple):
-    """The objects that terms are read from."""
+class Given(NamedTuple):
+    """The objects that terms are read from; pools are those with types, as they are tried."""
 
     options: SolveOptions
     well_known: frozenset[str]
@@ -74,7 +76,7 @@ class _Given(NamedTuple):
     types: Sequence[Sequence[InstanceType]]
     daemons: Sequence[JsonObject]
 
-    def is_same(self, other: _Given) -> bool:
+    def is_same(self, other: Given) -> bool:
         """Whether nothing is another object, so that terms need not be read again."""
         return (
             self.options is other.options
@@ -90,7 +92,7 @@ class StandingGround:
 
     def __init__(self) -> None:
         self._terms: _Terms | None = None
-        self._read: tuple[_Given, _Terms] | None = None
+        self._read: tuple[Given, _Terms] | None = None
         """What terms were read from the last time, and the terms."""
         self._pools: list[NodePool] = []
         self._templates: list[Template] = []
@@ -104,6 +106,8 @@ class StandingGround:
         self._is_spread = False
         """Whether a pod has been met that is spread over domains."""
         self._nodes: Sequence[StateNode] | None = None
+        self._glances: Glances | None = None
+        """How nodes have changed since then, if somebody has asked."""
         self._seen: dict[StateNode, bool] = {}
         """All nodes as they were when last looked at, and whether each is plain."""
         self._special = 0
@@ -123,7 +127,8 @@ class StandingGround:
             self._table = None
             return None
         pools = problem.ordered_pools
-        terms = self._terms_of(problem, pools)
+        types = [problem.types_of_pool[pool.name] for pool in pools]
+        terms = self._terms_of(Given(problem.options, problem.well_known, pools, types, problem.daemon_pods))
         nodes = changed if self._table is not None else problem.state_nodes
         names = words.resources.union(*(node.pod_requests for node in nodes))
         spreading = [node for node in nodes if node.is_spread]
@@ -147,9 +152,32 @@ class StandingGround:
         census = base.census if self._census is None else self._census.without(map(uid_of, problem.pods))
         return base.at(problem, pools, [*problem.pods], table, census, self._templates_of(base, pools))
 
-    def _terms_of(self, problem: Problem, pools: Sequence[NodePool]) -> _Terms:
-        types = [problem.types_of_pool[pool.name] for pool in pools]
-        given = _Given(problem.options, problem.well_known, pools, types, problem.daemon_pods)
+    def glance(self, given: Given, nodes: Sequence[StateNode], now_s: float) -> Glance | None:
+        """What the last groundwork still tells about nodes that can be consolidated; None if it is to be carried on.
+
+        ``given`` and ``nodes`` are as they would be in a problem now. Pods that wait do not matter.
+        """
+        base, table = self._base, self._table
+        if base is None or table is None or self._terms is None or self._nodes is None:
+            return None
+        glances = self._glances
+        if glances is None:
+            glances = self._glances = Glances(base, table, self._nodes, self._is_like_known)
+        if not glances.follow(nodes):
+            return None
+        terms = self._terms_of(given)
+        if terms is not self._terms and not self._terms.is_same(terms):
+            return None
+        self._terms = terms
+        return glances.at(now_s)
+
+    def _is_like_known(self, node: StateNode) -> bool:
+        """Whether groundwork stands with a node, and forms of its pods are those of the same book."""
+        if not node.is_plain or not node.pod_requests.keys() <= self._resources:
+            return False
+        return not node.is_spread or (self._is_spread and node.watched <= self._watched)
+
+    def _terms_of(self, given: Given) -> _Terms:
         if self._read is None or not self._read[0].is_same(given):
             self._read = given, _terms_of(given)
         return self._read[1]
@@ -161,9 +189,12 @@ class StandingGround:
 
     def _differences(self, nodes: Sequence[StateNode]) -> tuple[list[StateNode], list[StateNode]]:
         """Nodes that are not as they were, and those that were and are not any more."""
-        seen = self._seen
-        changed, gone = differences(nodes, self._nodes, seen)
-        self._nodes = nodes
+        seen, glances = self._seen, self._glances
+        if glances is not None and glances.follow(nodes):
+            changed, gone = sorted(glances.changed, key=_SERIAL), glances.gone
+        else:
+            changed, gone = differences(nodes, self._nodes, seen)
+        self._nodes, self._glances = nodes, None
         for node in gone:
             self._special -= not seen.pop(node)
         for node in changed:
@@ -241,7 +272,7 @@ def _words(resources: frozenset[str], watched: frozenset[str], is_spread: bool) 
     return _Words(resources, watched, is_spread)
 
 
-def _terms_of(given: _Given) -> _Terms:
+def _terms_of(given: Given) -> _Terms:
     return _Terms(
         replace(given.options, reserved_mode="strict", timeout_s=None, reservation_credit={}),
         tuple(pool.object.get("spec") or {} for pool in given.pools),

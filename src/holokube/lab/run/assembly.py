@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
+from typing import Final
 
 from holokube.apiserver.bootstrap import bootstrap
 from holokube.apiserver.registry import Registry
@@ -28,6 +29,10 @@ from holokube.runtime.journal import Journal
 from holokube.sizing.in_process import install as install_sizing
 from holokube.store.store import Store
 
+HISTORY_EVENTS: Final = 20_000
+"""Nobody in a run comes back for what is older than a watch may fall behind. Every event keeps the object as it was
+before; a fifth of what a server keeps is a tenth less memory."""
+
 
 @cache
 def _types() -> TypeCatalog:
@@ -50,7 +55,7 @@ class Assembly:
         self._calls: defaultdict[str, int] = defaultdict(int)
         self._settle_calls: list[Callable[[], None]] = []
         self.trouble = ApiTrouble(rng.fork("api-errors"))
-        self.store = Store()
+        self.store = Store(history=HISTORY_EVENTS)
         # Who set which field is nowhere told of a run, and nothing in one applies: it is a good part of every write.
         self.registry = Registry(
             clock, rng.fork("apiserver"), self.store, catalog=_types(), tracks_managed_fields=not quiet

@@ -1,0 +1,183 @@
+"""What groundwork of an earlier moment still tells: how many pods could be moved at most, with nodes as they are now.
+
+Most passes of consolidation find that there is no room. That takes a sum over all nodes, in which those that are others
+now are counted one by one; neither pods that wait have to be looked at nor arrays to be made.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from holokube.karpenter.api.labels import CONSOLIDATABLE
+from holokube.karpenter.scheduling.existing_nodes import NodeTable
+from holokube.karpenter.scheduling.groundwork import Groundwork
+from holokube.karpenter.scheduling.headroom import Need, Sizes, fit_on_one_new
+from holokube.karpenter.scheduling.node_list import since
+from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
+from holokube.karpenter.scheduling.state_node import StateNode
+
+_CHANGED_MAX: Final = 64
+"""Where more nodes are others now, arrays are the quicker way."""
+_SOONER_S: Final = 0.001
+"""Nodes are counted so long before they have settled: sums of times are not exact."""
+
+
+class Glances:
+    """The nodes of a table, and how they have changed since it was made."""
+
+    def __init__(
+        self,
+        base: Groundwork,
+        table: NodeTable,
+        nodes: Sequence[StateNode],
+        is_like_known: Callable[[StateNode], bool],
+    ) -> None:
+        """``nodes`` are those that the table was made of; others are of use as long as they are like them."""
+        self.base = base
+        self.table = table
+        self.nodes = nodes
+        """All of the moment that was followed last."""
+        self._is_like_known = is_like_known
+        self.changed: dict[StateNode, float] = {}
+        """Nodes that are not in the table, and from when on pods that are moved may count on them."""
+        self.gone: list[StateNode] = []
+        """Nodes that are in the table, and are not there any more."""
+        self.gone_rows: dict[int, float] = {}
+        """Their rows, and from when on pods could have counted on them."""
+        self._settled_s = table.settled_s[: table.up]
+        """By row, of those that have come up: from when on pods that are moved may count on it."""
+        self._order = np.argsort(self._settled_s)
+        self._in_order: list[float] = self._settled_s[self._order].tolist()
+        self._sums: dict[PodForm, list[int]] = {}
+        """By size: how many pods would fit, from the row on that settles first."""
+        self._rooms: dict[StateNode, list[int]] = {}
+        """What is left on changed nodes that were counted."""
+        self._candidates: set[StateNode] = set()
+        """Changed nodes that may be consolidated."""
+
+    def follow(self, nodes: Sequence[StateNode]) -> bool:
+        """Takes over what has changed; False if that cannot be told."""
+        found = since(nodes, self.nodes)
+        if found is None:
+            return False
+        self.nodes = nodes
+        changed, gone = found
+        for node in gone:
+            if self.changed.pop(node, None) is None:
+                self.gone.append(node)
+                row = self.table.row(node)
+                if row is not None:
+                    self.gone_rows[row] = float(self._settled_s[row]) if row < self.table.up else math.inf
+            else:
+                # It came and went in between.
+                self._rooms.pop(node, None)
+                self._candidates.discard(node)
+        for node in changed:
+            self.changed[node] = self.table.settled_from_s(node)
+            if CONSOLIDATABLE in node.claim_states:
+                self._candidates.add(node)
+        return True
+
+    def at(self, now_s: float) -> Glance | None:
+        """What can be told of this moment; None if arrays have to be made anew.
+
+        Most nodes that are others now are neither counted nor candidates: their pods are not looked at.
+        """
+        if len(self.changed) > _CHANGED_MAX or not all(map(self._is_like_known, self._candidates)):
+            return None
+        until_s = now_s + _SOONER_S
+        rooms: list[list[int]] = []
+        for node, settled_s in self.changed.items():
+            if settled_s <= until_s:
+                room = self._rooms.get(node)
+                if room is None:
+                    if not self._is_like_known(node):
+                        return None
+                    room = self._rooms[node] = self.table.room_on(node)
+                rooms.append(room)
+        return Glance(self, rooms, until_s)
+
+    def sum_of_rows(self, size: PodForm, until_s: float) -> int:
+        """How many pods of a size would fit on nodes that have not changed, and that pods may count on by then."""
+        sums = self._sums.get(size)
+        capacity = self.table.capacity(size)
+        if sums is None:
+            sums = self._sums[size] = [0, *np.cumsum(capacity[self._order]).tolist()]
+        found = sums[bisect_right(self._in_order, until_s)]
+        for row, settled_s in self.gone_rows.items():
+            if settled_s <= until_s:
+                found -= capacity.item(row)
+        return found
+
+
+class Glance:
+    """One moment. Numbers are never less than those of :class:`Headroom`."""
+
+    def __init__(self, glances: Glances, rooms: Sequence[Sequence[int]], until_s: float) -> None:
+        """``rooms`` are what is left on changed nodes that pods may count on which are moved."""
+        self._glances = glances
+        self._base = glances.base
+        self._rooms = rooms
+        self._until_s = until_s
+        self._sums: dict[PodForm, int] = {}
+        self._nodes = glances.nodes
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether somebody has followed nodes to a later moment, so that nothing more can be told of this one."""
+        return self._glances.nodes is not self._nodes
+
+    @property
+    def book(self) -> FormBook:
+        """Whose forms can be asked about."""
+        return self._base.forms
+
+    def _moved_sum(self, size: PodForm) -> int:
+        """How many pods of a size would fit that are moved for good, or more: taints of changed nodes do not count."""
+        found = self._sums.get(size)
+        if found is None:
+            if self._is_over:
+                return sys.maxsize
+            found = self._glances.sum_of_rows(size, self._until_s)
+            for room in self._rooms:
+                found += max(min([room[column] // milli for column, milli in size.amounts]), 0)
+            self._sums[size] = found
+        return found
+
+    @property
+    def are_all_up(self) -> bool:
+        """Whether no node is on its way that pods may be counted on in vain."""
+        table = self._glances.table
+        if table.up < len(table) or self._is_over:
+            return False
+        return all(node.is_initialized or node.is_marked_for_deletion for node in self._glances.changed)
+
+    def has(self, node: StateNode) -> bool:
+        """Whether a node is there and stays, and has a name of its own."""
+        if self._is_over:
+            return False
+        table = self._glances.table
+        row = table.rows.get(node.name)
+        if row is not None and table.nodes[row] is node:
+            return row not in self._glances.gone_rows
+        if node not in self._glances.changed or node.is_marked_for_deletion:
+            return False
+        return row is None or row in self._glances.gone_rows
+
+    def fit_on_one_new(self, need: Need) -> bool:
+        """Whether pods, and any part of them, would be counted onto one new node if no node that is there has room."""
+        return self._base.has_plain_offers and fit_on_one_new(need, self._base)
+
+    def is_hopeless(self, sizes: Sizes, price: float) -> bool:
+        """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
+        return any(count > self._moved_sum(size) + self._base.new_capacity(size, price) for size, count in sizes)
+
+    def most(self, size: PodForm) -> int:
+        """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""
+        return self._moved_sum(size) + self._base.new_capacity(size, math.inf)
