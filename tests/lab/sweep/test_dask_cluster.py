@@ -20,7 +20,8 @@ from tests.lab.sweep import fakes
 def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1",
+        # Any free port for its own page: there may be another cluster, of another process that runs tests.
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1",
         # Its scheduler goes on logging after pytest has closed the stream that it logs to.
         silence_logs=logging.ERROR,
     ) as found:
