@@ -206,6 +206,10 @@ def test_what_a_glimpse_calls_hopeless_a_simulation_refuses(seed: int, is_tight:
                 assert against is None or against == consolidate(anew, [candidate])
         if glimpse is not None and len(candidates) > 1 and not glimpse.can_go_together(candidates[:2]):
             assert isinstance(consolidate(anew, candidates[:2]), Obstruction)
+        for count in range(2, len(candidates) + 1) if glimpse is not None else ():
+            assert glimpse is not None
+            if glimpse.cannot_go(candidates[:count]):
+                assert isinstance(consolidate(anew, candidates[:count]), Obstruction)
         if rng.random() < 0.5:
             # Another outlook is made now and then.
             late.outlook()

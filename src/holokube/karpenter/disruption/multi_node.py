@@ -18,6 +18,7 @@ from holokube.karpenter.disruption.consolidation import (
     is_too_early,
 )
 from holokube.karpenter.disruption.memory import Memory
+from holokube.karpenter.disruption.prospects import Glimpse
 from holokube.karpenter.disruption.types import (
     Candidate,
     Command,
@@ -75,10 +76,13 @@ class MultiNodeConsolidation:
         """``count`` candidates are affordable."""
         if count < 2:
             return _Found(None)
-        if view.glimpse is not None and not view.glimpse.can_go_together(view.affordable(self, 2)):
+        glimpse = view.glimpse
+        if glimpse is not None and not glimpse.can_go_together(view.affordable(self, 2)):
             return _Found(None)
         candidates = view.affordable(self, CANDIDATES_MAX + 1)
         low, high = 1, CANDIDATES_MAX if len(candidates) > CANDIDATES_MAX else len(candidates) - 1
+        if glimpse is not None and _is_in_vain(glimpse, candidates[: high + 1]):
+            return _Found(None)
         best: Command | None = None
         started_s = view.elapsed_s()
         # Where more cannot go for certain nothing is tried, and the search goes on as if it had been.
@@ -115,6 +119,17 @@ class MultiNodeConsolidation:
         if not all(score.is_approved for score in scores.values()):
             return None
         return replace(command, scores=scores)
+
+
+def _is_in_vain(glimpse: Glimpse, candidates: Sequence[Candidate]) -> bool:
+    """Whether, for certain, none of the rows can go that are tried as long as none can."""
+    most, high = glimpse.most_together(candidates), len(candidates) - 1
+    while high >= 1:
+        middle = (1 + high) // 2
+        if middle < most and not glimpse.cannot_go(candidates[: middle + 1]):
+            return False
+        high = middle - 1
+    return True
 
 
 def without_same_type(

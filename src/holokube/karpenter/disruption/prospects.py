@@ -241,6 +241,14 @@ class Prospects:
             number += 1
         return number
 
+    def need_of_all(self, candidates: Iterable[Candidate]) -> Need:
+        """How many pods of each kind have to move if all of these go."""
+        kinds = dict[Kind, int]()
+        for candidate in candidates:
+            for kind, count in self.of(candidate).standing.need:
+                kinds[kind] = kinds.get(kind, 0) + count
+        return need_of(kinds)
+
     def worth_a_look(self, candidates: Sequence[Candidate], judge: Judge) -> list[Candidate]:
         """Those that may not be hopeless, or of which has to be told again why they stay."""
         self.untold = frozenset()
@@ -272,11 +280,21 @@ class Glimpse:
 
     def is_hopeless(self, standing: Standing) -> bool:
         """Whether no candidate of a class can go, for certain."""
-        return self._glance.is_hopeless(standing.sizes, standing.price)
+        glance, price = self._glance, standing.price
+        return glance.is_hopeless(standing.sizes, price) or glance.is_hopeless_together(standing.need, price)
+
+    def most_together(self, candidates: Iterable[Candidate]) -> int:
+        """How many of these can go together at most, from the first on."""
+        return self._prospects.most_together(candidates, self._glance.most)
 
     def can_go_together(self, candidates: Sequence[Candidate]) -> bool:
-        """Whether candidates may go together; False for certain."""
-        return self._prospects.most_together(candidates, self._glance.most) == len(candidates)
+        """Whether candidates may go together; False for certain, whatever one new node may cost."""
+        return self.most_together(candidates) == len(candidates)
+
+    def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether, for certain, candidates cannot go together."""
+        price, need = total_price(candidates), self._prospects.need_of_all(candidates)
+        return self._glance.is_hopeless(sizes_of(need), price) or self._glance.is_hopeless_together(need, price)
 
     def hopeless_of(self, roster: Roster) -> list[Candidate] | None:
         """What an outlook finds worth a look if nobody of a roster can go; None if that cannot be told."""
@@ -412,11 +430,7 @@ class Outlook:
 
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""
-        price, kinds = total_price(candidates), dict[Kind, int]()
-        for candidate in candidates:
-            for kind, count in self._prospects.of(candidate).standing.need:
-                kinds[kind] = kinds.get(kind, 0) + count
-        need = need_of(kinds)
+        price, need = total_price(candidates), self._prospects.need_of_all(candidates)
         if self._headroom.is_hopeless(need, sizes_of(need), price):
             return True
         foresight = self._foresee(candidates, need)

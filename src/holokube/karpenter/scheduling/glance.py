@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ from holokube.karpenter.scheduling.headroom import Need, Sizes, fit_on_one_new
 from holokube.karpenter.scheduling.node_list import since
 from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.karpenter.scheduling.type_table import IntArray
 
 _CHANGED_MAX: Final = 64
 """Where more nodes are others now, arrays are the quicker way."""
@@ -48,14 +48,10 @@ class Glances:
         """Nodes that are not in the table, and from when on pods that are moved may count on them."""
         self.gone: list[StateNode] = []
         """Nodes that are in the table, and are not there any more."""
-        self.gone_rows: dict[int, float] = {}
-        """Their rows, and from when on pods could have counted on them."""
+        self.gone_rows: set[int] = set()
+        """Their rows."""
         self._settled_s = table.settled_s[: table.up]
-        """By row, of those that have come up: from when on pods that are moved may count on it."""
-        self._order = np.argsort(self._settled_s)
-        self._in_order: list[float] = self._settled_s[self._order].tolist()
-        self._sums: dict[PodForm, list[int]] = {}
-        """By size: how many pods would fit, from the row on that settles first."""
+        """By row, of those that have come up: from when on pods that are moved may count on it; never if it is gone."""
         self._rooms: dict[StateNode, list[int]] = {}
         """What is left on changed nodes that were counted."""
         self._candidates: set[StateNode] = set()
@@ -73,7 +69,9 @@ class Glances:
                 self.gone.append(node)
                 row = self.table.row(node)
                 if row is not None:
-                    self.gone_rows[row] = float(self._settled_s[row]) if row < self.table.up else math.inf
+                    self.gone_rows.add(row)
+                    if row < self.table.up:
+                        self._settled_s[row] = math.inf
             else:
                 # It came and went in between.
                 self._rooms.pop(node, None)
@@ -103,17 +101,14 @@ class Glances:
                 rooms.append(room)
         return Glance(self, rooms, until_s)
 
-    def sum_of_rows(self, size: PodForm, until_s: float) -> int:
-        """How many pods of a size would fit on nodes that have not changed, and that pods may count on by then."""
-        sums = self._sums.get(size)
-        capacity = self.table.capacity(size)
-        if sums is None:
-            sums = self._sums[size] = [0, *np.cumsum(capacity[self._order]).tolist()]
-        found = sums[bisect_right(self._in_order, until_s)]
-        for row, settled_s in self.gone_rows.items():
-            if settled_s <= until_s:
-                found -= capacity.item(row)
-        return found
+    def counts(self, until_s: float) -> IntArray:
+        """By row: one if it has not changed and pods that are moved may count on it by then, else nothing."""
+        counts: IntArray = (self._settled_s <= until_s).astype(np.int64)
+        return counts
+
+    def sum_of_rows(self, size: PodForm, counts: IntArray) -> int:
+        """How many pods of a size would fit on rows that count."""
+        return int(self.table.capacity(size)[: self.table.up].dot(counts))
 
 
 class Glance:
@@ -125,6 +120,7 @@ class Glance:
         self._base = glances.base
         self._rooms = rooms
         self._until_s = until_s
+        self._counts: IntArray | None = None
         self._sums: dict[PodForm, int] = {}
         self._nodes = glances.nodes
 
@@ -144,7 +140,9 @@ class Glance:
         if found is None:
             if self._is_over:
                 return sys.maxsize
-            found = self._glances.sum_of_rows(size, self._until_s)
+            if self._counts is None:
+                self._counts = self._glances.counts(self._until_s)
+            found = self._glances.sum_of_rows(size, self._counts)
             for room in self._rooms:
                 found += max(min([room[column] // milli for column, milli in size.amounts]), 0)
             self._sums[size] = found
@@ -177,6 +175,20 @@ class Glance:
     def is_hopeless(self, sizes: Sizes, price: float) -> bool:
         """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
         return any(count > self._moved_sum(size) + self._base.new_capacity(size, price) for size, count in sizes)
+
+    def is_hopeless_together(self, need: Need, price: float) -> bool:
+        """The same of pods of several sizes, of which one new node would have to take all that other nodes cannot.
+
+        However they are placed, at least so many of each size are left as are more than there is room for, if nobody
+        else wanted any of it.
+        """
+        counts: dict[PodForm, int] = {}
+        for (form, is_moving), count in need:
+            size = form.size if is_moving else None
+            if size is not None:
+                counts[size] = counts.get(size, 0) + count
+        left = [size.vector * over for size, count in counts.items() if (over := count - self._moved_sum(size)) > 0]
+        return bool(left) and not self._base.takes_together(np.add.reduce(left), price)
 
     def most(self, size: PodForm) -> int:
         """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""

@@ -22,6 +22,7 @@ from holokube.karpenter.scheduling.requirement_states import StateSpace
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template, template_requirements, usable_types
 from holokube.karpenter.scheduling.topology_specs import SpecBook
+from holokube.karpenter.scheduling.type_table import IntArray
 from holokube.karpenter.scheduling.volume_demands import VolumeReader
 from holokube.kube.resources import PODS, ResourceVector
 from holokube.kube.taints import PREFER_NO_SCHEDULE
@@ -167,6 +168,16 @@ class Groundwork:
             known = self.new_room[form] = [one for one, _ in offers], most
         place = bisect_left(known[0], price)
         return known[1][place - 1] if place else 0
+
+    def takes_together(self, vector: IntArray, price: float) -> bool:
+        """Whether one new node that may cost less than a price can take pods that ask for so much together."""
+        for template in self.templates:
+            table = template.table
+            fits = np.logical_and.reduce(table.room >= vector[:, None], axis=0)
+            prices = table.lowest_prices(template.state)
+            if any(prices[place] < price for place in table.row_types[fits].tolist()):
+                return True
+        return False
 
     def form_of(self, pod: JsonObject) -> PodForm | str:
         """The form of a pod, or why it cannot be placed at all."""
