@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any, Final
 
@@ -46,23 +46,28 @@ _BURST: Final = 10
 
 _MESSAGE_MAX: Final = 1024
 
-_DECISIONS: Final[Mapping[tuple[str, str], str]] = {
-    ("Pod", FAILED_SCHEDULING): "not helped",
-    ("Pod", EVICTED): "evicted",
-    ("Node", DISRUPTION_BLOCKED): "stays: DisruptionBlocked",
-    ("Node", UNCONSOLIDATABLE): "stays: Unconsolidatable",
-    ("Node", CONSOLIDATION_REJECTED): "stays: ConsolidationRejected",
-    ("NodeClaim", INSUFFICIENT_CAPACITY_ERROR): "failed",
-    ("NodeClaim", NODE_CLASS_NOT_READY): "failed",
-    ("NodePool", DISRUPTION_BLOCKED): "disrupts nothing",
-    ("NodePool", NO_COMPATIBLE_INSTANCE_TYPES): "has no instance types",
+_DECISIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    FAILED_SCHEDULING: {"Pod": ("pod", "not helped")},
+    EVICTED: {"Pod": ("pod", "evicted")},
+    DISRUPTION_BLOCKED: {
+        "Node": ("node", "stays: DisruptionBlocked"),
+        "NodePool": ("group", "disrupts nothing"),
+    },
+    UNCONSOLIDATABLE: {"Node": ("node", "stays: Unconsolidatable")},
+    CONSOLIDATION_REJECTED: {"Node": ("node", "stays: ConsolidationRejected")},
+    INSUFFICIENT_CAPACITY_ERROR: {"NodeClaim": ("claim", "failed")},
+    NODE_CLASS_NOT_READY: {"NodeClaim": ("claim", "failed")},
+    NO_COMPATIBLE_INSTANCE_TYPES: {"NodePool": ("group", "has no instance types")},
 }
-"""What events mean as entries of the journal, by the kind of their object; the others mean nothing there."""
-_SUBJECTS: Final = {"Pod": "pod", "Node": "node", "NodeClaim": "claim", "NodePool": "group"}
+"""What events mean in the journal, by reason and the kind of their object: the kind of entry, and what was decided.
+
+The others mean nothing there.
+"""
 
 
 _Same = str | tuple[str, ...]
 """What makes events of one reason the same one: the object's uid, or a few words."""
+_NOTHING: Final[Mapping[_Same, float]] = {}
 
 
 class Publisher:
@@ -91,7 +96,11 @@ class Publisher:
         budget: str = "",
     ) -> None:
         """Something happened; ``same`` tells which events are one: the object's uid unless given."""
-        self._publish(obj, NORMAL, reason, message, same, dedupe_s, budget)
+        self._publish(obj, NORMAL, reason, message, _key(obj, same), dedupe_s, budget)
+
+    def normal_of(self, obj: Mapping[str, Any], uid: str, reason: str, message: str, dedupe_s: float) -> None:
+        """The same for who knows the object's uid, by which events are one."""
+        self._publish(obj, NORMAL, reason, message, uid, dedupe_s, "")
 
     def normal_for_each(
         self, objects: Sequence[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""
@@ -107,7 +116,7 @@ class Publisher:
             uid = obj["metadata"].get("uid", "")
             until_s = known.get(uid, now_s)
             if until_s <= now_s:
-                self._publish(obj, NORMAL, reason, message, (), DEDUPE_S, budget)
+                self._publish(obj, NORMAL, reason, message, str(uid), DEDUPE_S, budget)
                 # What is known by a reason is put away now and then, and begun anew.
                 known = self._until_s[reason]
             elif until_s < quiet_until_s:
@@ -126,7 +135,7 @@ class Publisher:
         budget: str = "",
     ) -> None:
         """Something went wrong; ``same`` as for ``normal``."""
-        self._publish(obj, WARNING, reason, message, same, dedupe_s, budget)
+        self._publish(obj, WARNING, reason, message, _key(obj, same), dedupe_s, budget)
 
     def _publish(
         self,
@@ -134,21 +143,22 @@ class Publisher:
         type: str,
         reason: str,
         message: str,
-        same: tuple[str, ...],
+        key: _Same,
         dedupe_s: float,
         budget: str,
     ) -> None:
         now_s = self._clock.monotonic()
-        key = _key(same) if same else str(obj["metadata"].get("uid", ""))
         known = self._until_s.get(reason)
         if known is None:
             known = self._until_s[reason] = {}
-        if known.get(key, now_s) > now_s:
+        until_s = known.get(key)
+        if until_s is not None and until_s > now_s:
             return
-        self._told += key not in known
         known[key] = now_s + dedupe_s
-        if self._told >= self._next_sweep:
-            self._sweep(now_s)
+        if until_s is None:
+            self._told += 1
+            if self._told >= self._next_sweep:
+                self._sweep(now_s)
         if self._journal is not None:
             self._keep(obj, reason, message)
         if not budget or self._buckets[budget].try_take():
@@ -156,8 +166,11 @@ class Publisher:
 
     def quiet_until_s(self, reason: str, *same: str) -> float:
         """Until when, by the monotonic clock, an event would not be told again."""
-        known = self._until_s.get(reason)
-        return 0.0 if known is None else known.get(_key(same), 0.0)
+        return self.quiet_until_s_by(reason)(same[0] if len(same) == 1 else same, 0.0)
+
+    def quiet_until_s_by(self, reason: str) -> Callable[[_Same, float], float]:
+        """The same for who asks about many events, at this moment: by what makes them one, or else what is given."""
+        return self._until_s.get(reason, _NOTHING).get
 
     def _sweep(self, now_s: float) -> None:
         """Forgets what may be told again anyway."""
@@ -174,10 +187,11 @@ class Publisher:
 
     def _keep(self, obj: Mapping[str, Any], reason: str, message: str) -> None:
         """Notes what an event says about a decision, unless that is what was decided the last time."""
-        decision = _DECISIONS.get((str(obj.get("kind", "")), reason))
-        if decision is None or self._journal is None:
+        meanings = _DECISIONS.get(reason)
+        meaning = meanings.get(obj.get("kind", "")) if meanings is not None else None
+        if meaning is None or self._journal is None:
             return
-        meta, kind = obj["metadata"], _SUBJECTS[obj["kind"]]
+        meta, (kind, decision) = obj["metadata"], meaning
         subject = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
         if self._decided.get((kind, subject)) != (decision, message):
             if kind == "node":
@@ -186,7 +200,9 @@ class Publisher:
             self._journal.note(self._clock.time(), kind, subject, decision, (message,))
 
 
-def _key(same: tuple[str, ...]) -> _Same:
+def _key(obj: Mapping[str, Any], same: tuple[str, ...]) -> _Same:
+    if not same:
+        return str(obj["metadata"].get("uid", ""))
     return same[0] if len(same) == 1 else same
 
 

@@ -84,7 +84,7 @@ def budget_notices(
     pools: Mapping[str, NodePool], budgets: Mapping[str, PoolBudget], reason: Reason
 ) -> tuple[Notice, ...]:
     """A word about every pool that has nodes and lets none of them go."""
-    return tuple(
+    return tuple([
         Notice(
             NoticeKind.BLOCKED,
             f"No allowed disruptions for disruption reason {reason} due to blocking budget",
@@ -93,4 +93,4 @@ def budget_notices(
         )
         for name, budget in budgets.items()
         if budget.count.total and not budget.allowed
-    )
+    ])

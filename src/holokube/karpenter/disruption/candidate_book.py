@@ -13,6 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from holokube.karpenter.api.labels import CONSOLIDATABLE, DRIFTED
 from holokube.karpenter.api.node_pool import BALANCED, NodePool
 from holokube.karpenter.disruption.budgets import PoolCount, counted_for
 from holokube.karpenter.disruption.candidates import (
@@ -39,6 +40,8 @@ from holokube.kube.requirements import INSTANCE_TYPE_LABEL, NODEPOOL_LABEL
 from holokube.pricing.instance_types import InstanceType
 
 PassesOver = Callable[[StateNode, NodePool], bool]
+_OF_METHODS: Final = frozenset({CONSOLIDATABLE, DRIFTED})
+"""Conditions of claims that methods go by, and that neither stand against a node nor count in budgets."""
 _BEFORE_NOMINATION: Final = frozenset({
     Blocker.NOT_MANAGED, Blocker.NO_NODE, Blocker.REBOOTING, Blocker.DELETING, Blocker.NOT_INITIALIZED,
     Blocker.NOT_REGISTERED,
@@ -46,6 +49,11 @@ _BEFORE_NOMINATION: Final = frozenset({
 _NOMINATED: Final = Obstruction(Blocker.NOMINATED, "Node is nominated for a pending pod")
 _QUEUED: Final = Obstruction(Blocker.QUEUED, "Candidate is already being disrupted")
 _SERIAL: Final = attrgetter("serial")
+# Members of an enumeration take several times as long to be found as other names do.
+_GRACEFUL: Final = DisruptionClass.GRACEFUL
+_IS_QUEUED: Final = Blocker.QUEUED
+_IS_NOMINATED: Final = Blocker.NOMINATED
+_BLOCKED: Final = NoticeKind.BLOCKED
 
 
 class _Record:
@@ -66,8 +74,12 @@ class _Record:
         """Those that consider it, whatever its pods are, if nothing stands against it; None if nobody was asked."""
         guards, is_clear = node.guards, False
         if before is not None and _stand_alike(before.node, node):
-            self._passed_over = before._passed_over  # noqa: SLF001 - of the same class
-            self.counted, self.judges = before.counted, before.judges
+            if before.node.claim_states == node.claim_states:
+                self._passed_over = before._passed_over  # noqa: SLF001 - of the same class
+                self.judges = before.judges
+            else:
+                self._passed_over, self.judges = {}, None
+            self.counted = before.counted
             # Nothing stood against the node itself, and pods have no say.
             is_clear = before.first is None and not guards and not rules.limits.essence
         else:
@@ -75,8 +87,8 @@ class _Record:
         self.first: Obstruction | None = None
         """The first reason against it, nominations aside."""
         if not is_clear and not is_unobstructed(node, rules):
-            for one in obstructions(node, rules, DisruptionClass.GRACEFUL):
-                if one.blocker is not Blocker.NOMINATED:
+            for one in obstructions(node, rules, _GRACEFUL):
+                if one.blocker is not _IS_NOMINATED:
                     self.first = one
                     break
         self.is_timed = any(guard != "true" for guard in guards) if guards else False
@@ -84,7 +96,7 @@ class _Record:
     def obstruction(self, disruption_class: DisruptionClass) -> Obstruction | None:
         """The first reason against it that holds for a class of disruption, nominations aside."""
         first = self.first
-        if first is None or disruption_class is DisruptionClass.GRACEFUL or not first.is_pod_blocker:
+        if first is None or disruption_class is _GRACEFUL or not first.is_pod_blocker:
             return first
         # Pods come last, so where they have no say nothing else stands against the node.
         assert self.node.node_claim is not None
@@ -110,10 +122,10 @@ class _Record:
 
 
 def _stand_alike(one: StateNode, other: StateNode) -> bool:
-    """Whether two states of a node differ in nothing, pods aside, that judgements go by.
+    """Whether two states of a node differ in nothing, pods aside, that obstructions and counts go by.
 
     Claims are written whenever pods come or go. Once the Node has come up and speaks for both, only conditions and the
-    end of a claim matter.
+    end of a claim matter. Some conditions matter to methods alone.
     """
     if one.node is not other.node or one.is_marked != other.is_marked:
         return False
@@ -123,7 +135,8 @@ def _stand_alike(one: StateNode, other: StateNode) -> bool:
         return False
     if not one.is_initialized or not one.is_registered:
         return False
-    return one.claim_states == other.claim_states and one.is_deleted == other.is_deleted
+    before, after = one.claim_states, other.claim_states
+    return (before == after or before ^ after <= _OF_METHODS) and one.is_deleted == other.is_deleted
 
 
 class _Entry(NamedTuple):
@@ -202,7 +215,8 @@ class Roster:
     """The candidates that a method would take, as they come and go."""
 
     def __init__(self, chosen: _Chosen, excluded: Mapping[StateNode, Obstruction]) -> None:
-        self._excluded = excluded
+        self.left_out = excluded
+        """Nodes that cannot be taken just now, as candidates or not."""
         self.book: object = chosen
         """Whose news they are."""
         self.news = chosen.news
@@ -212,10 +226,6 @@ class Roster:
     def everyone(self) -> list[Candidate]:
         """All of them, whether they are left out or not."""
         return [entry.candidate for entry in self._taken.values()]
-
-    def is_left_out(self, candidate: Candidate) -> bool:
-        """Whether one cannot be taken just now."""
-        return candidate.node in self._excluded
 
 
 class CandidateBook:
@@ -259,10 +269,11 @@ class CandidateBook:
         self._nodes = nodes
         before = {node.provider_id: records[node] for node in gone}
         self._drop(gone)
-        again = list(self._timed)
-        self._drop(again)
-        for node in again:
-            self._put(node)
+        if self._timed:
+            again = list(self._timed)
+            self._drop(again)
+            for node in again:
+                self._put(node)
         for node in changed:
             self._put(node, before.get(node.provider_id))
         self._excluded, self._left = {}, {}
@@ -298,9 +309,12 @@ class CandidateBook:
     def _drop(self, nodes: Iterable[StateNode]) -> None:
         for node in nodes:
             record = self._records.pop(node)
-            self._blocked.pop(node, None)
-            self._timed.pop(node, None)
-            self._nominated.pop(node, None)
+            if record.first is not None:
+                del self._blocked[node]
+            if record.is_timed:
+                del self._timed[node]
+            if self._nominated:
+                self._nominated.pop(node, None)
             if self._by_id.get(node.provider_id) is node:
                 del self._by_id[node.provider_id]
             self._count(record, -1)
@@ -405,8 +419,8 @@ class CandidateBook:
             if node.node_claim is None:
                 continue
             against = self._excluded.get(node) or self._records[node].obstruction(disruption_class)
-            if against is not None and against.blocker is not Blocker.QUEUED:
-                found.append(Notice(NoticeKind.BLOCKED, against.message, node=node, obstruction=against))
+            if against is not None and against.blocker is not _IS_QUEUED:
+                found.append(Notice(_BLOCKED, against.message, node, None, against))
         return found
 
 

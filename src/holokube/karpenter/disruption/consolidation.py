@@ -26,6 +26,8 @@ from holokube.pricing.instance_types import ON_DEMAND, SPOT, InstanceType
 SPOT_TO_SPOT_TYPES_MIN: Final = 15
 """So many cheaper types a single spot node needs, and so many are sent: fewer would make it go from one to the next."""
 _SPOT_ONLY: Final = Requirement.new(CAPACITY_TYPE_LABEL, "In", (SPOT,))
+_UNCONSOLIDATABLE: Final = NoticeKind.UNCONSOLIDATABLE
+"""Told again and again of many nodes; members of an enumeration take several times as long to be found."""
 _EMPTY: Final = Obstruction(Blocker.EMPTY, "Node is empty, which is another reason for it to go")
 
 
@@ -37,9 +39,10 @@ def consolidation_obstruction(candidate: Candidate) -> Obstruction | None:
     if candidate.instance_type is None:
         name = labels.get(INSTANCE_TYPE_LABEL, "")
         return Obstruction(Blocker.UNKNOWN_INSTANCE_TYPE, f'Instance Type "{name}" not found')
-    for key, blocker in ((CAPACITY_TYPE_LABEL, Blocker.NO_CAPACITY_TYPE), (ZONE_LABEL, Blocker.NO_ZONE)):
-        if key not in labels:
-            return Obstruction(blocker, f'Node does not have label "{key}"')
+    if CAPACITY_TYPE_LABEL not in labels:
+        return Obstruction(Blocker.NO_CAPACITY_TYPE, f'Node does not have label "{CAPACITY_TYPE_LABEL}"')
+    if ZONE_LABEL not in labels:
+        return Obstruction(Blocker.NO_ZONE, f'Node does not have label "{ZONE_LABEL}"')
     if pool.consolidate_after_s is None:
         return disabled(candidate)
     if candidate.is_empty:
@@ -86,7 +89,7 @@ def eligibility_notices(view: DisruptionView, method: Method) -> tuple[Notice, .
 
 def unconsolidatable(candidate: Candidate, obstruction: Obstruction) -> Notice:
     """The event that says why."""
-    return Notice(NoticeKind.UNCONSOLIDATABLE, obstruction.message, node=candidate.node, obstruction=obstruction)
+    return Notice(_UNCONSOLIDATABLE, obstruction.message, candidate.node, None, obstruction)
 
 
 def approval_notices(command: Command) -> tuple[Notice, ...]:

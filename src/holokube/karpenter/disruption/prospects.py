@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final, Protocol
@@ -32,13 +32,16 @@ from holokube.pricing.instance_types import SPOT
 _KEPT_MIN: Final = 1000
 _NOTHING: Final = -1
 _RANK: Final = attrgetter("rank")
+# Members of an enumeration take several times as long to be found as other names do.
+_DO_NOT_FIT: Final = Blocker.PODS_DO_NOT_FIT
+_SEVERAL: Final = Blocker.SEVERAL_REPLACEMENTS
 QuietUntil = Callable[[StateNode], float]
 """Until when nobody has to be told again why a node stays."""
 
 
 def pods_do_not_fit(reasons: Mapping[str, str]) -> Obstruction:
     """Pods would lose their place, for these reasons."""
-    return Obstruction(Blocker.PODS_DO_NOT_FIT, describe(reasons), pods=tuple(reasons))
+    return Obstruction(_DO_NOT_FIT, describe(reasons), tuple(reasons))
 
 
 def several(count: int) -> Obstruction:
@@ -99,7 +102,7 @@ class Standing:
         self.due.pop(candidate, None)
 
     def worth_telling(
-        self, now_s: float, quiet_until_s: QuietUntil, is_left_out: Callable[[Candidate], bool]
+        self, now_s: float, quiet_until_s: QuietUntil, left_out: Container[StateNode]
     ) -> list[Candidate]:
         """Members of which has to be told why they stay; those that are left out are not asked about."""
         by_quiet, due, members = self.by_quiet, self.due, self.members
@@ -110,8 +113,9 @@ class Standing:
         found: list[Candidate] = []
         quiet: list[tuple[float, Candidate]] = []
         for candidate in due:
-            if not is_left_out(candidate):
-                until_s = quiet_until_s(candidate.node)
+            node = candidate.node
+            if node not in left_out:
+                until_s = quiet_until_s(node)
                 if until_s > now_s:
                     quiet.append((until_s, candidate))
                 else:
@@ -169,11 +173,12 @@ class Prospects:
         self._follow(roster)
         found: list[Candidate] = []
         hopeless: list[Standing] = []
+        left_out = roster.left_out
         for standing in self._classes.values():
             if standing.is_hopeless_to(judge):
                 hopeless.append(standing)
             else:
-                found += [one for one in standing.members if not roster.is_left_out(one)]
+                found += [one for one in standing.members if one.node not in left_out] if left_out else standing.members
         found += self._untold_of(hopeless, roster)
         found.sort(key=_RANK)
         return found
@@ -181,8 +186,9 @@ class Prospects:
     def hopeless_of(self, roster: Roster, judge: Judge) -> list[Candidate] | None:
         """The same if all classes are hopeless, else None."""
         self._follow(roster)
-        if not all(standing.is_hopeless_to(judge) for standing in self._classes.values()):
-            return None
+        for standing in self._classes.values():
+            if not standing.is_hopeless_to(judge):
+                return None
         found = self._untold_of(self._classes.values(), roster)
         found.sort(key=_RANK)
         return found
@@ -192,7 +198,7 @@ class Prospects:
         now_s, found = self._now_s(), list[Candidate]()
         for standing in hopeless:
             if standing.due or standing.by_quiet[0][0] <= now_s:
-                found += standing.worth_telling(now_s, self._quiet_until_s, roster.is_left_out)
+                found += standing.worth_telling(now_s, self._quiet_until_s, roster.left_out)
         self.untold = frozenset(found)
         return found
 
@@ -359,15 +365,12 @@ class Outlook:
         blocker, foresight = self._blocker(candidate)
         if blocker is None or foresight is None:
             return None
-        if blocker is Blocker.PODS_DO_NOT_FIT:
+        if blocker is _DO_NOT_FIT:
             reasons: dict[str, str] = {}
-            why, of_node = "", None
-            for node, pod in self._headroom.stranded(foresight, _moving(candidate), self._book):
-                if node is not of_node:
-                    why, of_node = why_not_counted(node), node
-                reasons[pod_key(pod)] = why
+            for node, stranded in self._headroom.stranded(foresight, _moving(candidate), self._book):
+                reasons.update(dict.fromkeys([pod_key(facts.pod) for facts in stranded], why_not_counted(node)))
             return pods_do_not_fit(reasons)
-        return several(foresight.new_nodes) if blocker is Blocker.SEVERAL_REPLACEMENTS else not_cheaper()
+        return several(foresight.new_nodes) if blocker is _SEVERAL else not_cheaper()
 
     def _blocker(self, candidate: Candidate) -> tuple[Blocker | None, Foresight | None]:
         """The reason why a candidate cannot go, and what it is taken from; None if a simulation has to find out."""
@@ -415,11 +418,11 @@ class Outlook:
         if foresight is None:
             return None, None
         if foresight.is_stranded:
-            return Blocker.PODS_DO_NOT_FIT, foresight
+            return _DO_NOT_FIT, foresight
         if candidate.capacity_type == SPOT:
             return None, foresight
         if foresight.new_nodes > 1:
-            return Blocker.SEVERAL_REPLACEMENTS, foresight
+            return _SEVERAL, foresight
         if foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, standing.price):
             return Blocker.NOT_CHEAPER, foresight
         return None, foresight

@@ -85,6 +85,8 @@ class DisruptionLoop:
         self._methods = methods
         self._memory: dict[str, Memory] = {method.name: Memory() for method in methods}
         self._searches = {method.name: method for method in methods if isinstance(method, Interruptible)}
+        self._words = {method.name: method.reason.lower() for method in methods}
+        """What metrics call the reasons of methods."""
         self._book = CandidateBook()
         self._prospects = Prospects(clock.monotonic, lambda node: stays_told_until_s(node, publisher))
         self._eligible: dict[str, int] = {}
@@ -156,7 +158,7 @@ class DisruptionLoop:
         else:
             outcome = method.compute(view, memory)
         self._memory[method.name] = outcome.memory
-        reason = method.reason.lower()
+        reason = self._words[method.name]
         count = view.count(method)
         if self._eligible.get(reason) != count:
             self._eligible[reason] = count
@@ -165,18 +167,19 @@ class DisruptionLoop:
         self._timed_out = outcome.timed_out
         if outcome.timed_out:
             self._metrics.consolidation_timed_out(method.consolidation_type)
-        told = [*self._blocked_notices(view, method), *outcome.notices]
+        if self._has_told_blocked is not view:
+            tell(self._blocked_notices(view, method), self._publisher)
+        if outcome.notices:
+            tell(outcome.notices, self._publisher)
         if count:
-            told += budget_notices(view.pools, view.budgets(method.reason), method.reason)
-        tell(told, self._publisher)
-        for pool, score in (outcome.command.scores if outcome.command is not None else {}).items():
-            self._metrics.move_scored("approved", pool, "balanced", score.value)
+            tell(budget_notices(view.pools, view.budgets(method.reason), method.reason), self._publisher)
+        if outcome.command is not None:
+            for pool, score in outcome.command.scores.items():
+                self._metrics.move_scored("approved", pool, "balanced", score.value)
         return outcome.command
 
     def _blocked_notices(self, view: DisruptionView, method: Method) -> Sequence[Notice]:
-        """A word about nodes that are no candidates, once: what holds for all that pods can stop is told already."""
-        if self._has_told_blocked is view:
-            return ()
+        """A word about nodes that are no candidates, once: what holds for all that pods can stop is told then."""
         if method.disruption_class is DisruptionClass.GRACEFUL:
             self._has_told_blocked = view
         return view.blocked_notices(method.disruption_class)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,31 +11,28 @@ from holokube.karpenter.scheduling.state_node import StateNode
 
 _POOL_DEDUPE_S: Final = 60.0
 _UNCONSOLIDATABLE: Final = NoticeKind.UNCONSOLIDATABLE.value
+_REASONS: Final = {
+    kind: (kind.value, UNCONSOLIDATABLE_DEDUPE_S if kind is NoticeKind.UNCONSOLIDATABLE else DEDUPE_S)
+    for kind in NoticeKind
+}
+"""By kind: the reason of its events, and how long the same is not told again of a node."""
 
 
 def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
     """Events on the Node and its claim, or on the pool."""
-    for notice in notices:
-        reason, node = notice.kind.value, notice.node
+    for kind, message, node, pool, _, dedupe in notices:
+        reason, dedupe_s = _REASONS[kind]
         if node is not None:
-            dedupe_s = UNCONSOLIDATABLE_DEDUPE_S if reason == _UNCONSOLIDATABLE else DEDUPE_S
-            for obj in (node.node, node.node_claim):
-                if obj is not None:
-                    uid = str(obj["metadata"].get("uid", ""))
-                    publisher.normal(obj, reason, notice.message, uid, *notice.dedupe, dedupe_s=dedupe_s)
-        if notice.pool is not None:
-            publisher.normal(
-                notice.pool.object, reason, notice.message, notice.pool.uid, *notice.dedupe,
-                dedupe_s=_POOL_DEDUPE_S,
-            )  # fmt: skip
+            for obj, uid in zip(node.objects, node.uids, strict=True):
+                if dedupe:
+                    publisher.normal(obj, reason, message, uid, *dedupe, dedupe_s=dedupe_s)
+                else:
+                    publisher.normal_of(obj, uid, reason, message, dedupe_s)
+        if pool is not None:
+            publisher.normal(pool.object, reason, message, pool.uid, *dedupe, dedupe_s=_POOL_DEDUPE_S)
 
 
 def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
     """Until when nobody has to be told again that a node cannot be consolidated."""
-    until_s = math.inf
-    for obj in (node.node, node.node_claim):
-        if obj is not None:
-            quiet_until_s = publisher.quiet_until_s(_UNCONSOLIDATABLE, str(obj["metadata"].get("uid", "")))
-            if quiet_until_s < until_s:
-                until_s = quiet_until_s
-    return until_s
+    quiet_until_s = publisher.quiet_until_s_by(_UNCONSOLIDATABLE)
+    return min([quiet_until_s(uid, 0.0) for uid in node.uids])

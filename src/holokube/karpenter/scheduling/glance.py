@@ -174,7 +174,10 @@ class Glance:
 
     def is_hopeless(self, sizes: Sizes, price: float) -> bool:
         """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
-        return any(count > self._moved_sum(size) + self._base.new_capacity(size, price) for size, count in sizes)
+        for size, count in sizes:
+            if count > self._moved_sum(size) + self._base.new_capacity(size, price):
+                return True
+        return False
 
     def is_hopeless_together(self, need: Need, price: float) -> bool:
         """The same of pods of several sizes, of which one new node would have to take all that other nodes cannot.

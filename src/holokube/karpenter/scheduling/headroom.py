@@ -31,6 +31,7 @@ Sizes = tuple[tuple[PodForm, int], ...]
 _Rank = tuple[int, int]
 _AGE: Final = attrgetter("age")
 _RANK: Final = itemgetter(0)
+_ROW: Final = itemgetter(0)
 
 
 class _Stretch(NamedTuple):
@@ -91,6 +92,8 @@ class Headroom:
         self._full: dict[Need, list[bool]] = {}
         self._waiting: dict[_Rank, list[tuple[Age, Kind]]] = {}
         self._waiting_of: dict[PodForm, int] = {}
+        self._late: dict[int, tuple[Foresight, list[tuple[StateNode, Kind, int, int]]]] = {}
+        """By identity of what is foreseen: which pods would be on nodes that have not come up."""
         self._is_exact = self._find_waiting(ground.pods)
 
     def _find_waiting(self, pods: Iterable[JsonObject]) -> bool:
@@ -182,22 +185,31 @@ class Headroom:
 
     def stranded(
         self, foresight: Foresight, pods: Iterable[PodFacts], book: FormBook
-    ) -> list[tuple[StateNode, JsonObject]]:
+    ) -> list[tuple[StateNode, list[PodFacts]]]:
         """The pods of nodes that go that would be on nodes which have not come up, as a simulation lists them."""
         of_kind: dict[Kind, list[PodFacts]] = {}
         for facts in pods:
             of_kind.setdefault(facts.kind(book), []).append(facts)
         for alike in of_kind.values():
             alike.sort(key=_AGE)
-        found: list[tuple[int, JsonObject]] = []
-        up = self._up
-        for kind, first, rows, taken in foresight.moved:
-            for row, count in zip(rows.tolist(), taken.tolist(), strict=True):
-                if row >= up:
-                    found += [(row, facts.pod) for facts in of_kind[kind][first : first + count]]
-                first += count
-        found.sort(key=lambda one: one[0])
-        return [(self._table.nodes[row], pod) for row, pod in found]
+        return [(node, of_kind[kind][first:end]) for node, kind, first, end in self._late_places(foresight)]
+
+    def _late_places(self, foresight: Foresight) -> list[tuple[StateNode, Kind, int, int]]:
+        """The nodes that have not come up and would take pods, and which of a kind; the same for nodes that are alike."""
+        known = self._late.get(id(foresight))
+        if known is None:
+            found: list[tuple[int, Kind, int, int]] = []
+            for kind, first, rows, taken in foresight.moved:
+                for row, count in zip(rows.tolist(), taken.tolist(), strict=True):
+                    if row >= self._up:
+                        found.append((row, kind, first, first + count))
+                    first += count
+            found.sort(key=_ROW)
+            # The foresight is kept beside it, so that no other can get its identity.
+            nodes = self._table.nodes
+            places = [(nodes[row], kind, first, end) for row, kind, first, end in found]
+            known = self._late[id(foresight)] = foresight, places
+        return known[1]
 
     def _queue(self, need: Need, pods: Sequence[JsonObject]) -> list[tuple[Kind, int, bool]]:
         """Kinds and numbers of pods in the solver's order, and whether those that move are among them."""

@@ -58,7 +58,7 @@ _OF_CONDITIONS: Final = ("claim_states", "is_rebooting")
 _OF_CONDITIONS_AND_DELETION: Final = ("is_deleted",)
 """What goes by the conditions of the claim, and by whether its deletion was asked for."""
 _OF_LABELS: Final = ("label_requirements",)
-_OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints")
+_OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints", "uids")
 """What goes by Node and claim."""
 _OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "is_spread", "pod_requests", "running_pods", "watched")
 """What goes by pods alone."""
@@ -136,6 +136,16 @@ class StateNode:
     def is_managed(self) -> bool:
         """Whether it has a NodeClaim."""
         return self.node_claim is not None
+
+    @property
+    def objects(self) -> list[JsonObject]:
+        """Its Node and its claim, as far as they are there."""
+        return [obj for obj in (self.node, self.node_claim) if obj is not None]
+
+    @lazy
+    def uids(self) -> tuple[str, ...]:
+        """Those of its objects."""
+        return tuple([str(obj["metadata"].get("uid", "")) for obj in self.objects])
 
     @lazy
     def is_registered(self) -> bool:
