@@ -40,6 +40,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
 _REMEMBERED_DELETIONS: Final = 10_000
+_EMPTY: Final[JsonObject] = {}
 _NO_PODS: Final[Reading] = (), ()
 _DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
 _DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
@@ -425,13 +426,15 @@ class ClusterState:
             assert old is not None
             self._remove_pod(old)
             return
-        key = object_key(new)
-        spec = new.get("spec") or {}
+        metadata, spec = new["metadata"], new.get("spec") or _EMPTY
+        # As ``object_key`` has it, without a call.
+        namespace = metadata.get("namespace")
+        key = f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
         node_name = spec.get("nodeName") or ""
         binding = self._binding.get(key)
         if old is not None and node_name and binding == node_name and old.get("spec") is spec:
-            # Most changes are of the status of a pod that stays where it is known to be.
-            if not _protects_alike(old, new):
+            # Most changes are of the status of a pod that stays where it is known to be, and forbids what it did.
+            if old["metadata"].get("annotations") is not metadata.get("annotations"):
                 self._note_protection(key, new)
             self._put_pod(node_name, key, new)
             return
@@ -452,8 +455,11 @@ class ClusterState:
         on_node = self._pods.get(node_name)
         if on_node is None:
             on_node = self._pods[node_name] = NodePods()
-        on_node.put(key, pod)
-        self._pods_changed(node_name)
+        if on_node.put(key, pod):
+            self._pods_changed(node_name)
+        else:
+            # Nobody has looked since the last change, so that what was made of them then is forgotten already.
+            self._pod_version += 1
 
     def _remove_pod(self, pod: JsonObject) -> None:
         key = object_key(pod)
@@ -524,11 +530,6 @@ class ClusterState:
             else:
                 self._leaving.pop(entry.provider_id, None)
         return entry.seen
-
-
-def _protects_alike(old: JsonObject, new: JsonObject) -> bool:
-    """Whether two states of a pod forbid the same; what a change leaves alone is the very same object as a rule."""
-    return old["metadata"].get("annotations") is new["metadata"].get("annotations")
 
 
 def _standing(entry: _Entry) -> tuple[bool, bool] | None:

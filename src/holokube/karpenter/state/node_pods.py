@@ -2,58 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.kube.types import JsonObject
 
 Reading = tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]]
 """Pods, and the facts about them in the same order."""
+_NOTHING: Final[Reading] = (), ()
 
 
 class NodePods:
     """Pods by key, in the order in which they came. What is read of them is the very same until one changes."""
 
-    __slots__ = ("_facts", "_pods", "_reading", "_unread")
+    __slots__ = ("_facts", "_fresh", "_pods", "_reading")
 
     def __init__(self) -> None:
         self._pods: dict[str, JsonObject] = {}
-        self._facts: dict[str, Any] = {}
-        """``PodFacts`` in the same order; None while nobody has asked since the pod came."""
-        self._unread: dict[str, None] = {}
-        """Those of whom there are no facts, or old ones."""
-        self._reading: Reading | None = None
+        self._facts: dict[str, PodFacts] = {}
+        """In the same order."""
+        self._fresh: dict[str, JsonObject] = {}
+        """Those that came or changed since somebody looked; pods change more often than they are looked at."""
+        self._reading: Reading | None = _NOTHING
 
-    def put(self, key: str, pod: JsonObject) -> None:
-        """A pod came, or is another object now."""
-        self._pods[key] = pod
-        self._facts.setdefault(key)
-        self._unread[key] = None
+    def put(self, key: str, pod: JsonObject) -> bool:
+        """A pod came, or is another object now; whether they have been read since the last change."""
+        self._fresh[key] = pod
+        if self._reading is None:
+            return False
         self._reading = None
+        return True
 
     def take(self, key: str) -> bool:
         """A pod is not here any more; whether it was."""
-        if self._pods.pop(key, None) is None:
+        fresh = self._fresh.pop(key, None)
+        if self._pods.pop(key, None) is not None:
+            del self._facts[key]
+        elif fresh is None:
             return False
-        del self._facts[key]
-        self._unread.pop(key, None)
         self._reading = None
         return True
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self._pods.keys() | self._fresh.keys())
+
+    def __bool__(self) -> bool:
+        return bool(self._pods or self._fresh)
 
     def list(self) -> list[JsonObject]:
         """The pods."""
-        return [*self._pods.values()]
+        return [*{**self._pods, **self._fresh}.values()]
 
     def read(self) -> Reading:
         """The pods and their facts; those of pods that have not changed are the same as before."""
         reading = self._reading
         if reading is None:
             pods, facts = self._pods, self._facts
-            for key in self._unread:
-                facts[key] = PodFacts(pods[key])
-            self._unread.clear()
+            for key, pod in self._fresh.items():
+                # In this order: a pod that makes no sense is left where it was.
+                facts[key] = PodFacts(pod)
+                pods[key] = pod
+            self._fresh.clear()
             reading = self._reading = tuple(pods.values()), tuple(facts.values())
         return reading
