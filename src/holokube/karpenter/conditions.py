@@ -17,6 +17,7 @@ from holokube.kube.types import JsonObject
 
 _FIELDS: Final = {"type", "status", "reason", "message", "lastTransitionTime"}
 _FIELDS_AND_GENERATION: Final = _FIELDS | {"observedGeneration"}
+_WELL: Final[tuple[ConditionStatus, str, str]] = "True", READY, ""
 _AWAITING: Final = ("AwaitingReconciliation", "object is awaiting reconciliation")
 
 
@@ -73,25 +74,34 @@ class ConditionSet:
 
     def are_observed(self, obj: JsonObject, *types: str) -> bool:
         """Whether all of these are True, and ``observed`` of none of them would change anything."""
-        generation = obj["metadata"].get("generation") or None
         conditions = conditions_of(obj)
         found = {one["type"]: one for one in conditions}
-        if READY not in found or len(found) != len(conditions) or not found.keys() >= {*self.dependents, *types}:
-            return False
-        asked = [found[name] for name in types]
-        if not all(one["status"] == "True" for one in asked):
-            return False
-        root = found[READY]
-        if (root["status"], root.get("reason"), root.get("message")) != self._root(found):
-            return False
-        for one in (root, *asked):
-            if one.keys() != (_FIELDS if generation is None else _FIELDS_AND_GENERATION) or not (
-                one["lastTransitionTime"] and one.get("observedGeneration") == generation
-            ):
-                return False
         # In the order of the times, with Ready at the end.
-        times = [one.get("lastTransitionTime") or "" for one in conditions]
-        return conditions[-1] is root and times[:-1] == sorted(times[:-1])
+        if not conditions or conditions[-1]["type"] != READY or len(found) != len(conditions):
+            return False
+        root, last = conditions[-1], ""
+        for one in conditions[:-1]:
+            time = one.get("lastTransitionTime") or ""
+            if time < last:
+                return False
+            last = time
+        is_well = True
+        for name in self.dependents:
+            if name not in found:
+                return False
+            is_well = is_well and found[name]["status"] == "True"
+        told = root["status"], root.get("reason"), root.get("message")
+        if told != (_WELL if is_well else self._root(found)):
+            return False
+        generation = obj["metadata"].get("generation") or None
+        fields = _FIELDS if generation is None else _FIELDS_AND_GENERATION
+        for name in (READY, *types):
+            asked = found.get(name)
+            if asked is None or asked.keys() != fields or asked.get("observedGeneration") != generation:
+                return False
+            if not asked["lastTransitionTime"] or (asked["status"] != "True" and asked is not root):
+                return False
+        return True
 
     def without(self, obj: JsonObject, type: str) -> JsonObject:
         """The object without the condition; not for those that Ready depends on."""
@@ -120,7 +130,7 @@ class ConditionSet:
         """What Ready is, by the conditions of all types that it depends on."""
         unwell = [one for name in self.dependents if (one := found[name])["status"] != "True"]
         if not unwell:
-            return "True", READY, ""
+            return _WELL
         message = ", ".join(f"{one['type']}={one['status']}" for one in unwell)
         if any(one["status"] == "False" for one in unwell):
             return "False", "UnhealthyDependents", message

@@ -103,6 +103,9 @@ class KarpenterMetrics:
         self._pods_drained = self._counter("pods_drained_total", "Pods that had to leave a node, by why.", ("reason",))
         self._evictions = self._counter(
             "pods_eviction_requests_total", "Requests to the eviction API, by answer.", ("code",))
+        self._drained: dict[str, Counter] = {}
+        self._answers: dict[int, Counter] = {}
+        """The same two by labels, of which there are few; every eviction tells them."""
         self._pods_disrupted = self._counter(
             "pods_disruption_initiated_total", "Pods on claims whose end was asked for.", _DISRUPTED)
         self._decision_duration = self._histogram(
@@ -191,10 +194,16 @@ class KarpenterMetrics:
     # Pods
 
     def pod_drained(self, reason: str) -> None:
-        self._pods_drained.labels(reason).inc()
+        found = self._drained.get(reason)
+        if found is None:
+            found = self._drained[reason] = self._pods_drained.labels(reason)
+        found.inc()
 
     def eviction_answered(self, code: int) -> None:
-        self._evictions.labels(str(code)).inc()
+        found = self._answers.get(code)
+        if found is None:
+            found = self._answers[code] = self._evictions.labels(str(code))
+        found.inc()
 
     def pod_decided(self, waited_s: float) -> None:
         self._decision_duration.observe(waited_s)

@@ -65,12 +65,12 @@ async def delete_object(client: Client, resource: Resource, obj: JsonObject) -> 
 async def _send(
     client: Client, resource: Resource, old: JsonObject, patch: dict[str, Any], subresource: str
 ) -> JsonObject | None:
-    metadata = old["metadata"]
-    body = {**patch, "metadata": {**(patch.get("metadata") or {}), "uid": metadata["uid"]}}
+    metadata, patched = old["metadata"], patch.get("metadata")
+    meant = {**patched, "uid": metadata["uid"]} if patched else {"uid": metadata["uid"]}
     if _has_list(patch):
-        body["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+        meant["resourceVersion"] = metadata["resourceVersion"]
     try:
-        return await client.patch(resource, metadata["name"], body, subresource=subresource)
+        return await client.patch(resource, metadata["name"], {**patch, "metadata": meant}, subresource=subresource)
     except NotFound:
         return None
     except Invalid as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 from hypothesis import given, settings
@@ -37,8 +38,8 @@ class Listening(Batcher):
         self._now = clock
         self.heard: set[tuple[float, str]] = set()
 
-    def trigger(self, element: str) -> None:
-        self.heard.add((round(self._now.monotonic(), 3), element))
+    def trigger_all(self, elements: Collection[str]) -> None:
+        self.heard.update((round(self._now.monotonic(), 3), element) for element in elements)
 
 
 class OneByOne(ControllerComponent):

@@ -21,7 +21,7 @@ from holokube.karpenter.lifecycle.sources import basis_of
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids, node_ids, only
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
-from holokube.kube.conditions import conditions_of, get_condition
+from holokube.kube.conditions import get_condition
 from holokube.kube.resources import parse_resources, to_quantity
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
@@ -149,12 +149,11 @@ class Consistency(ControllerComponent):
 class _InOrder:
     """A claim and its Node that were found to be in order, with all that this went by."""
 
-    __slots__ = ("_basis", "_capacity", "_claim", "_conditions", "_is_up", "_node", "_told")
+    __slots__ = ("_basis", "_capacity", "_claim", "_expected", "_is_up", "_node", "_told")
 
     def __init__(self, claim: JsonObject, node: JsonObject) -> None:
         self._claim, self._node = claim, node
-        self._basis, self._capacity = _basis_of(claim), _capacity_of(node)
-        self._conditions = conditions_of(claim)
+        self._basis, self._expected, self._capacity = basis_of(claim), _expected_of(claim), _capacity_of(node)
         self._told = get_condition(claim, CONSISTENT_STATE_FOUND)
         self._is_up = _is_up(claim)
 
@@ -166,14 +165,16 @@ class _InOrder:
         """Whether this is the claim, in all that matters."""
         if claim is self._claim:
             return True
-        if self._basis != _basis_of(claim):
+        if self._expected != _expected_of(claim):
             return False
-        conditions = conditions_of(claim)
-        if conditions is not self._conditions and conditions != self._conditions:
+        basis = basis_of(claim)
+        if basis != self._basis:
             # Conditions of other kinds come and go; with them, too, the claim is up and says what it is to say.
-            if not self._is_up or not _is_up(claim) or get_condition(claim, CONSISTENT_STATE_FOUND) != self._told:
+            if basis[:-1] != self._basis[:-1] or not self._is_up or not _is_up(claim):
                 return False
-            self._conditions = conditions
+            if get_condition(claim, CONSISTENT_STATE_FOUND) != self._told:
+                return False
+            self._basis = basis
         return True
 
 
@@ -181,9 +182,10 @@ def _is_up(claim: JsonObject) -> bool:
     return CLAIM_CONDITIONS.are_observed(claim, CONSISTENT_STATE_FOUND, INITIALIZED)
 
 
-def _basis_of(claim: JsonObject) -> tuple[object, ...]:
+def _expected_of(claim: JsonObject) -> tuple[object, ...]:
+    """What the provider has told, and of which instance."""
     status = claim.get("status") or {}
-    return (*basis_of(claim)[:-1], status.get("capacity"), status.get("providerID"))
+    return status.get("capacity"), status.get("providerID")
 
 
 def _capacity_of(node: JsonObject) -> JsonObject | None:

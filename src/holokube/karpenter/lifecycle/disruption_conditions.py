@@ -32,7 +32,6 @@ from holokube.karpenter.lifecycle.sources import (
 )
 from holokube.karpenter.provider.protocol import CloudProvider
 from holokube.karpenter.writes import patch_status
-from holokube.kube.conditions import get_condition
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
@@ -45,7 +44,7 @@ WORKERS: Final = 16
 class Settled:
     """A claim whose conditions are as they should be, for as long as nothing but time passes."""
 
-    __slots__ = ("_basis", "_last_pod_event", "claim", "pool", "quiet_since_s", "type_check_s")
+    __slots__ = ("_basis", "_last_pod_event", "claim", "is_drifted", "pool", "quiet_since_s", "type_check_s")
 
     def __init__(self, claim: NodeClaim, pool: NodePool, quiet_since_s: float | None, type_check_s: float) -> None:
         """``quiet_since_s`` is when its pods last changed, if it is not consolidatable because of that; before
@@ -54,6 +53,8 @@ class Settled:
         self.pool = pool
         self.quiet_since_s = quiet_since_s
         self.type_check_s = type_check_s
+        self.is_drifted = claim.condition(DRIFTED) is not None
+        """Whether it says something of drift, as does any that it is settled with."""
         self._basis = basis_of(claim.object)
         self._last_pod_event = claim.status.get("lastPodEventTime")
 
@@ -185,11 +186,11 @@ class DisruptionConditions(ControllerComponent):
         claim = settled.claim if settled.claim.object is stored else NodeClaim.of(stored)
         if now_s >= settled.type_check_s:
             # What has drifted because its type was gone has not when that is back.
-            if get_condition(stored, DRIFTED) is not None or not self._is_offered(claim, settled.pool, now_s):
+            if settled.is_drifted or not self._is_offered(claim, settled.pool, now_s):
                 return None
             settled.type_check_s = self._type_check_s(claim)
         if self._provider.drifts:
-            is_changing = self._provider.why_drifted(claim) or get_condition(stored, DRIFTED) is not None
+            is_changing = settled.is_drifted or self._provider.why_drifted(claim)
             return min(LOOK_AGAIN_S, left_s) if not is_changing else None
         return settled.far_wait_s(left_s, now_s)
 

@@ -38,7 +38,7 @@ class Hydration(ControllerComponent):
         )  # fmt: skip
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
-        return new is not None and (old is None or _looked_at(old) != _looked_at(new)) and self._lacks_label(new)
+        return new is not None and (old is None or not _looks_alike(old, new)) and self._lacks_label(new)
 
     def _claims_of(self, node: JsonObject) -> list[str]:
         return [
@@ -81,6 +81,16 @@ def _is_labelled(obj: JsonObject, ref: NodeClassRef) -> bool:
     return bool((obj["metadata"].get("labels") or {}).get(ref.label) == ref.name)
 
 
-def _looked_at(claim: JsonObject) -> tuple[object, ...]:
-    """Class, labels and instance of a claim: nothing else is looked at."""
-    return claim.get("spec"), claim["metadata"].get("labels"), (claim.get("status") or {}).get("providerID") or ""
+def _looks_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether two states of a claim are the same in class, labels and instance: nothing else is looked at."""
+    for before, after in (
+        (old.get("spec"), new.get("spec")), (old["metadata"].get("labels"), new["metadata"].get("labels")),
+    ):  # fmt: skip
+        # What a change leaves alone is the very same object as a rule.
+        if before is not after and before != after:
+            return False
+    return _provider_id(old) == _provider_id(new)
+
+
+def _provider_id(claim: JsonObject) -> str:
+    return (claim.get("status") or {}).get("providerID") or ""

@@ -8,7 +8,7 @@ from holokube.base.clock import Clock
 from holokube.client.audience import DELETION, ENDING, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
-from holokube.karpenter.api.node_claim import NodeClaim, seconds_of
+from holokube.karpenter.api.node_claim import NodeClassRef, seconds_of
 from holokube.karpenter.api.resources import NODE_CLAIMS
 from holokube.karpenter.component import ControllerComponent
 from holokube.karpenter.disruption.pods import is_daemon, is_terminal, is_terminating
@@ -24,6 +24,7 @@ from holokube.runtime.sources import Change, InformerSource
 
 WORKERS: Final = 8
 DEDUPE_S: Final = 10.0
+_EMPTY: Final[JsonObject] = {}
 SURELY_NOTED_S: Final = 5.0
 """So soon after a note nothing is even queued: whatever time the queue takes, nothing would come of it."""
 
@@ -58,7 +59,7 @@ class PodEvents(ControllerComponent):
         if old is None or new is None or not _matters(old, new):
             return False
         stored = self._claim_of(new["spec"]["nodeName"])
-        last = (stored.get("status") or {}).get("lastPodEventTime") if stored is not None else None
+        last = (stored.get("status") or _EMPTY).get("lastPodEventTime") if stored is not None else None
         last_s = seconds_of(last)
         return last_s is None or self._clock.time() - last_s >= SURELY_NOTED_S
 
@@ -67,11 +68,11 @@ class PodEvents(ControllerComponent):
         stored = self._claim_of(node_name)
         if stored is None:
             return None
-        claim, now_s = NodeClaim.of(stored), self._clock.time()
-        last_s = claim.last_pod_event_s
+        now_s = self._clock.time()
+        last_s = seconds_of((stored.get("status") or _EMPTY).get("lastPodEventTime"))
         if last_s is not None and now_s - last_s < DEDUPE_S:
             return None
-        if not self._provider.supports(claim.node_class_ref):
+        if not self._provider.supports(NodeClassRef.from_json((stored.get("spec") or _EMPTY).get("nodeClassRef"))):
             return None
         # No list is touched, so that it does not matter who else has written meanwhile.
         await set_status(self._client, NODE_CLAIMS, stored, {"lastPodEventTime": format_time(now_s)})

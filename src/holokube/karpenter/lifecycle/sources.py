@@ -42,14 +42,23 @@ def is_other_pool(change: Change) -> bool:
 def basis_of(claim: JsonObject) -> tuple[object, ...]:
     """What the conditions of a claim are made from, apart from its node, its pods and the time.
 
-    In process what a write leaves alone is the very same object, so that two of these are compared quickly.
+    In process what a write leaves alone is the very same object, so that two of these are compared quickly. The last of
+    them is the list of conditions, or None.
     """
-    metadata = claim["metadata"].get
-    return (
-        metadata("uid"), metadata("creationTimestamp"), metadata("deletionTimestamp"), metadata("generation"),
-        metadata("labels"), metadata("annotations"), metadata("finalizers"), claim.get("spec"),
-        (claim.get("status") or {}).get("conditions"),
-    )  # fmt: skip
+    # Of each change several controllers ask, one after the other.
+    last, basis = _last_basis[0]
+    if claim is not last:
+        metadata = claim["metadata"].get
+        basis = (
+            metadata("uid"), metadata("creationTimestamp"), metadata("deletionTimestamp"), metadata("generation"),
+            metadata("labels"), metadata("annotations"), metadata("finalizers"), claim.get("spec"),
+            (claim.get("status") or {}).get("conditions"),
+        )  # fmt: skip
+        _last_basis[0] = claim, basis
+    return basis
+
+
+_last_basis: list[tuple[JsonObject | None, tuple[object, ...]]] = [(None, ())]
 
 
 def claims_of_class(claims: Informer) -> Names:

@@ -53,6 +53,8 @@ from holokube.pricing.instance_types import Catalog, InstanceType, Offering
 from holokube.runtime.informers import InformerSet
 
 _TRIES_KEPT: Final = 1024
+_ALL_TO_BE_HAD: Final = frozenset[Place](), ()
+"""Places where nothing is to be had, and machines by reservation, when there are none of either."""
 _CLASS_LABEL: Final = node_class_label(KWOK_GROUP, KWOK_NODE_CLASS)
 
 
@@ -240,8 +242,10 @@ class HollowProvider:
 
     def _refresh(self) -> None:
         """Makes the offered types anew when something about them has changed."""
-        now_s = self._clock.time()
         market = self._market
+        if not market.unavailable_until_s and not self._has_reservations and self._offered[0] == _ALL_TO_BE_HAD:
+            return
+        now_s = self._clock.time()
         for place in [p for p, until_s in market.unavailable_until_s.items() if until_s <= now_s]:
             del market.unavailable_until_s[place]
         reserved = self._reserved() if self._has_reservations else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -24,8 +25,12 @@ class Batcher:
 
     def trigger(self, element: str) -> None:
         """Begins a window or makes it longer; an element that is in it already does neither."""
-        if element not in self._elements:
-            self._elements.add(element)
+        self.trigger_all((element,))
+
+    def trigger_all(self, elements: Collection[str]) -> None:
+        """The same for several."""
+        if not self._elements.issuperset(elements):
+            self._elements.update(elements)
             self._is_triggered = True
             self.wake()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -56,7 +56,7 @@ class Provisioner:
         self._loop = Singleton(clock, self.name, self.reconcile)
         self._waits_for_sync = False
         self._booked: dict[int, JsonObject] = {}
-        """The unbound pods of the last solve, by their identity, which is theirs for as long as they are kept here."""
+        """The pods of the last solve, by their identity, which is theirs for as long as they are kept here."""
 
     async def run(self, stop: StopSignal) -> None:
         self._waits_for_sync = False
@@ -92,7 +92,7 @@ class Provisioner:
             return None
         if not scene.problem.ordered_pools:
             self._log.info("no usable nodepools found", pods=len(pods))
-            self._book(pods, {pod_key(pod): pod for pod in pods})
+            self._book(pods, map(pod_key, pods))
             return None
         self._pool_check.look_at(scene.problem)
         started_s = self._clock.monotonic()
@@ -116,26 +116,24 @@ class Provisioner:
         if results.timed_out:
             self._log.warning("scheduling ran out of time; the rest is left for the next pass")
 
-    def _book(self, pods: Iterable[JsonObject], failed: Iterable[str]) -> None:
+    def _book(self, pods: Sequence[JsonObject], failed: Iterable[str]) -> None:
         """Notes that decisions were made; those about pods that are bound already are about capacity only."""
-        now_s, without = self._clock.time(), set(failed)
-        before, booked = self._booked, dict[int, JsonObject]()
-        times = self._state.pod_times
-        for pod in pods:
-            if id(pod) in before and not without:
-                # It was decided upon when it was just like this.
-                booked[id(pod)] = pod
-                continue
+        before, booked = self._booked, {id(pod): pod for pod in pods}
+        without = set(failed)
+        if not without and booked.keys() == before.keys():
+            return
+        now_s, times = self._clock.time(), self._state.pod_times
+        self._booked = booked
+        # Those of the last solve were decided upon when they were just like this.
+        for pod in pods if without else [pod for one, pod in booked.items() if one not in before]:
             if (pod.get("spec") or {}).get("nodeName"):
                 continue
-            booked[id(pod)] = pod
             key = pod_key(pod)
             waited_s = times.decided(key, now_s)
             if waited_s is not None:
                 self._metrics.pod_decided(waited_s)
             if key in without:
                 times.no_place(key)
-        self._booked = booked
 
     def _tell_ignored(self, ignored: list[Ignored]) -> None:
         self._metrics.pods_ignored(len(ignored))

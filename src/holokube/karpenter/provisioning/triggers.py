@@ -79,12 +79,15 @@ class PodTrigger(ControllerComponent):
         changed, self._changed = self._changed, {}
         party: dict[str, JsonObject] = {}
         now_s = self._clock.time()
+        triggered: list[str] = []
         for key in changed:
             pod = self._pods.lister.by_key(key)
             if pod is not None and is_provisionable(pod):
-                self._trigger(key, pod, now_s)
+                triggered.append(pod["metadata"]["uid"])
+                self._pod_times.seen(key, now_s)
                 if key not in self._waiting:
                     party[key] = pod
+        self._batcher.trigger_all(triggered)
         if party:
             name = next(self._party_names)
             self._parties[name] = party
@@ -93,22 +96,22 @@ class PodTrigger(ControllerComponent):
 
     def _look_at_party(self, name: str) -> bool:
         """Whether some of its pods still wait."""
-        now_s, party = self._clock.time(), self._parties.pop(name, {})
+        party = self._parties.pop(name, {})
         left: dict[str, JsonObject] = {}
+        by_key = self._pods.lister.by_key
         for key, before in party.items():
-            pod = self._pods.lister.by_key(key)
-            if pod is not None and (pod is before or is_provisionable(pod)):
-                self._trigger(key, pod, now_s)
+            pod = by_key(key)
+            if pod is before:
+                left[key] = before
+            elif pod is not None and is_provisionable(pod):
+                self._pod_times.seen(key, self._clock.time())
                 left[key] = pod
             else:
                 self._waiting.discard(key)
         if left:
+            self._batcher.trigger_all([pod["metadata"]["uid"] for pod in left.values()])
             self._parties[name] = left
         return bool(left)
-
-    def _trigger(self, key: str, pod: JsonObject, now_s: float) -> None:
-        self._batcher.trigger(pod["metadata"]["uid"])
-        self._pod_times.seen(key, now_s)
 
 
 class NodeTrigger(ControllerComponent):

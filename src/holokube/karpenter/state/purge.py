@@ -15,6 +15,7 @@ from holokube.runtime.singleton import Singleton
 from holokube.runtime.stop import StopSignal
 
 PERIOD_S: Final = 30.0
+_LATER: Final = Result(requeue_after_s=PERIOD_S)
 
 
 class StatePurge:
@@ -39,4 +40,4 @@ class StatePurge:
                     await self._client.get(NODE_CLAIMS, name)
                 except NotFound:
                     self._state.forget_claim(name)
-        return Result(requeue_after_s=PERIOD_S)
+        return _LATER
