@@ -8,7 +8,7 @@ from typing import Final
 from holokube.base.clock import Clock
 from holokube.client.audience import LABELS
 from holokube.client.client import Client
-from holokube.karpenter.api.labels import DRIFTED, LAUNCHED
+from holokube.karpenter.api.labels import DRIFTED
 from holokube.karpenter.api.node_claim import NodeClaim, seconds_of
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.api.resources import KWOK_NODE_CLASSES, NODE_CLAIMS, NODE_POOLS
@@ -151,8 +151,8 @@ class DisruptionConditions(ControllerComponent):
         except ValueError:
             # Validation tells it in the pool's condition; until that is mended nothing follows from the pool.
             return None
-        changed = self._drift(stored, pool, now_s)
-        is_launched = CLAIM_CONDITIONS.is_true(stored, LAUNCHED)
+        changed = self._drift(claim, pool, now_s)
+        is_launched = claim.is_launched
         waits_s = [LOOK_AGAIN_S] if is_launched else []
         quiet = None
         if not pool.is_static:
@@ -225,11 +225,11 @@ class DisruptionConditions(ControllerComponent):
         old_enough_s = claim.created_s + TYPE_CHECK_AGE_S
         return old_enough_s if seen_s is None else max(old_enough_s, seen_s + TYPE_CHECK_EVERY_S)
 
-    def _drift(self, claim: JsonObject, pool: NodePool, now_s: float) -> JsonObject:
-        reason = self._why_drifted(NodeClaim.of(claim), pool, now_s)
-        if not reason or not CLAIM_CONDITIONS.is_true(claim, LAUNCHED):
-            return CLAIM_CONDITIONS.without(claim, DRIFTED)
-        return CLAIM_CONDITIONS.with_true(claim, DRIFTED, now_s, reason=reason, message=reason)
+    def _drift(self, claim: NodeClaim, pool: NodePool, now_s: float) -> JsonObject:
+        reason = self._why_drifted(claim, pool, now_s)
+        if not reason or not claim.is_launched:
+            return CLAIM_CONDITIONS.without(claim.object, DRIFTED)
+        return CLAIM_CONDITIONS.with_true(claim.object, DRIFTED, now_s, reason=reason, message=reason)
 
     def _why_drifted(self, claim: NodeClaim, pool: NodePool, now_s: float) -> str:
         reason = self._comparison(claim, pool).reason

@@ -35,14 +35,14 @@ class Comparison:
     def __init__(self, claim: NodeClaim, pool: NodePool) -> None:
         self._claim = claim
         self._pool = pool
+        self._said = claim.labels, claim.annotations
         self.reason = why_drifted(claim, pool)
         """Why the claim is not what the pool asks for; empty if it is."""
         self._offered: tuple[Sequence[InstanceType], frozenset[str], bool] | None = None
 
     def holds(self, claim: NodeClaim, pool: NodePool) -> bool:
         """Whether it is true of these too."""
-        known = self._claim
-        return pool is self._pool and (claim.labels, claim.annotations) == (known.labels, known.annotations)
+        return pool is self._pool and (claim.labels, claim.annotations) == self._said
 
     def is_still_offered(self, types: Sequence[InstanceType], well_known: frozenset[str]) -> bool:
         """See ``is_still_offered``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -40,6 +41,7 @@ from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
 _REMEMBERED_DELETIONS: Final = 10_000
+_SERIAL: Final = attrgetter("serial")
 _EMPTY: Final[JsonObject] = {}
 _NO_PODS: Final[Reading] = (), ()
 _DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
@@ -160,10 +162,9 @@ class ClusterState:
 
     def node_named(self, name: str) -> StateNode | None:
         """The node of this name, which is that of its claim until it has registered."""
-        ids = {self._id_of_node.get(name, ""), self._id_of_claim.get(name, "")}
-        entries = [entry for one in ids if (entry := self._entries.get(one)) is not None]
-        named = [node for node in map(self._state_node, entries) if node.name == name]
-        return max(named, key=lambda node: node.serial, default=None)
+        ids = {self._id_of_node.get(name), self._id_of_claim.get(name)}
+        named = [node for one in ids if one and (node := self.node_of(one)) is not None and node.name == name]
+        return max(named, key=_SERIAL, default=None)
 
     def marked_nodes(self) -> list[StateNode]:
         """Those that carry the taint or the condition of a disruption, whoever carries it out."""
