@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram
+
 from holokube.karpenter.metrics import KarpenterMetrics
 
 
@@ -47,3 +52,23 @@ def test_of_pods_the_latest_are_in_every_scrape() -> None:
         metrics.pod_bound(2.0, 1.0)
         metrics.pod_started(4.0)
     assert sums() == sums() == [5005.0, 2502.0, 2501.0, 2500.0]
+
+
+@given(st.lists(st.one_of(st.floats(-1, 700), st.sampled_from([0.0, 0.005, 1.0, 600.0, float("inf")])), max_size=30))
+def test_waits_of_pods_come_into_the_buckets_that_they_would_one_by_one(waits_s: list[float]) -> None:
+    metrics, plain = KarpenterMetrics(), CollectorRegistry()
+    name = "karpenter_pods_scheduling_decision_duration_seconds"
+    (family,) = [one for one in metrics.registry.collect() if one.name == name]
+    bounds = [sample.labels["le"] for sample in family.samples if sample.name.endswith("_bucket")]
+    one_by_one = Histogram(name, "", buckets=[float(bound) for bound in bounds], registry=plain)
+    for wait_s in waits_s:
+        metrics.pod_decided(wait_s)
+        one_by_one.observe(wait_s)
+
+    def told(registry: CollectorRegistry, what: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"{name}_{what}", labels)
+
+    for bound in bounds:
+        assert told(metrics.registry, "bucket", le=bound) == told(plain, "bucket", le=bound)
+    assert told(metrics.registry, "count") == told(plain, "count") == len(waits_s)
+    assert told(metrics.registry, "sum") == pytest.approx(told(plain, "sum"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -50,8 +51,32 @@ class _PodSummary(Summary):
 
     def _sum_up(self) -> None:
         pending, self._pending = self._pending, []
+        self._count.inc(len(pending))
+        self._sum.inc(sum(pending))
+
+
+class _PodHistogram(Histogram):
+    """The same, by buckets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._pending: list[float] = []
+        super().__init__(*args, **kwargs)
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
+        assert exemplar is None, "pods are not told one by one"
+        self._pending.append(amount)
+        if len(self._pending) >= _PENDING_MAX:
+            self._sum_up()
+
+    def collect(self) -> Iterable[Metric]:
+        self._sum_up()
+        return super().collect()
+
+    def _sum_up(self) -> None:
+        pending, self._pending = self._pending, []
+        self._sum.inc(sum(pending))
         for amount in pending:
-            super().observe(amount)
+            self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
 
 
 class KarpenterMetrics:
@@ -108,8 +133,11 @@ class KarpenterMetrics:
         """The same two by labels, of which there are few; every eviction tells them."""
         self._pods_disrupted = self._counter(
             "pods_disruption_initiated_total", "Pods on claims whose end was asked for.", _DISRUPTED)
-        self._decision_duration = self._histogram(
-            "pods_scheduling_decision_duration_seconds", "From when a pod was seen pending to the first decision.")
+        self._decision_duration = _PodHistogram(
+            PREFIX + "pods_scheduling_decision_duration_seconds",
+            "From when a pod was seen pending to the first decision.",
+            buckets=_DURATION_BUCKETS_S, registry=self.registry,
+        )  # fmt: skip
         self._bound = self._pod_summary("pods_bound_duration_seconds", "From the creation of a pod to its binding.")
         self._startup = self._pod_summary("pods_startup_duration_seconds", "From the creation of a pod until it runs.")
         self._provisioning_bound = self._pod_summary(
