@@ -15,14 +15,14 @@ async def act_on_each(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -
         return await asyncio.gather(*(act(item) for item in items), return_exceptions=True)
     # A task for a single one, and somebody who waits for it, cost more than most of what is done. Others get their
     # turns in between as they would beside a task: before it begins, when it has ended, and when that was told.
-    await _TURN
+    await TURN
     error: BaseException | None = None
     try:
         await act(items[0])
     except Exception as problem:
         error = problem
-    await _TURN
-    await _TURN
+    await TURN
+    await TURN
     return [error]
 
 
@@ -35,4 +35,4 @@ class _Turn:
         yield
 
 
-_TURN = _Turn()
+TURN = _Turn()

@@ -142,10 +142,12 @@ class Echoes:
 
     def is_one(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
         """Whether a change is to the very state that was written last, and only in the status."""
-        # A resync, of which old and new are one, is a look that was asked for.
-        if old is None or new is None or old is new:
+        if old is None or new is None:
             return False
         was, now = old["metadata"], new["metadata"]
+        # A resync, of which old and new are one, is a look that was asked for.
+        if was is now:
+            return False
         written = self._written.get(object_key(new))
         if written is None or written[1] != now.get("resourceVersion") or written[0] != now["uid"]:
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
+from functools import partial
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -11,7 +12,6 @@ from holokube.base.rng import Rng
 from holokube.client.audience import FINALIZERS, OWNERS
 from holokube.client.cache import object_key
 from holokube.client.client import Client, PatchType
-from holokube.client.informer import EventType
 from holokube.client.resources import JOBS, PODS
 from holokube.kube.conditions import conditions_of, find_condition
 from holokube.kube.errors import NotFound
@@ -24,7 +24,7 @@ from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
-from holokube.workloads.expectations import RECHECK_S, Expectations, OwnWrites
+from holokube.workloads.expectations import RECHECK_S, Echoes, Expectations, OwnWrites
 from holokube.workloads.job_decisions import (
     Backoff,
     JobView,
@@ -63,6 +63,7 @@ _AT_ONCE = Result(0.001)
 _RECHECK = Result(RECHECK_S)
 _NO_FAILURES = Backoff()
 _MANAGED_BY_US = "kubernetes.io/job-controller"
+_RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
 
 
 def tracked_index(pod: JsonObject) -> list[str]:
@@ -89,6 +90,7 @@ class JobReconciler:
         self._pods = pods.lister
         self._expectations = Expectations(clock, pods)
         self._written = OwnWrites(jobs)
+        self._echoes = Echoes()
         self._pod_control = PodControl(client, recorder, self._expectations)
         self._backoffs: dict[str, tuple[str, Backoff]] = {}
         self._busy: set[str] = set()
@@ -107,7 +109,7 @@ class JobReconciler:
         key = object_key(latest)
         if key in self._busy:
             return old is None or new is None or not self._keeps_back(key)
-        if new is not None and self._is_behind(key, new):
+        if new is not None and (self._echoes.is_one(old, new) or self._is_behind(key, new)):
             return False
         if new is not None and not is_finished(new):
             pods = None if old is None else self._certain_pods(key, new)
@@ -130,7 +132,8 @@ class JobReconciler:
     def concerns_pod(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a change of a Job's pod calls for a look: not if it has been counted and the Job is over or gone."""
         latest = new if new is not None else old
-        if latest is None or is_tracked(latest):
+        # As ``is_tracked`` has it, without a call: all that happens to a pod of a Job comes by here.
+        if latest is None or TRACKING_FINALIZER in (latest["metadata"].get("finalizers") or ()):
             return True
         references = latest["metadata"].get("ownerReferences")
         reference = controller_of(latest)
@@ -166,49 +169,50 @@ class JobReconciler:
     async def reconcile(self, key: str) -> Result | None:
         self._busy.add(key)
         try:
-            return await self._reconcile(key)
+            if not self._written.shown(key):
+                return _RECHECK
+            job = self._jobs.by_key(key)
+            goes_on = job is not None and not is_finished(job)
+            strays = self._strays(key, job if goes_on else None)
+            if strays:
+                await self._release(key, strays)
+            if job is None or not goes_on:
+                self._forget(key)
+                return None
+            if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
+                return None
+            pods = self._certain_pods(key, job)
+            if pods:
+                selector = matcher_of(job)
+                at_rest = status_at_rest(job, pods, selector)
+                if at_rest is not None:
+                    if at_rest is not job["status"]:
+                        self._echoes.wrote(key, await self._write(job, at_rest))
+                    return None
+                end = good_end(job, pods, selector, self._clock.now())
+                if end is not None:
+                    kept_back = await self._track(key, job, end, _NONE, _NO_FAILURES)
+                    return _AT_ONCE if kept_back else None
+            elif pods is not None and key not in self._backoffs and (pods := first_pods(job)):
+                return await self._begin(key, job, pods)
+            return await self._decide(key, job)
         finally:
             self._busy.discard(key)
-
-    async def _reconcile(self, key: str) -> Result | None:
-        if not self._written.shown(key):
-            return _RECHECK
-        job = self._jobs.by_key(key)
-        goes_on = job is not None and not is_finished(job)
-        strays = self._strays(key, job if goes_on else None)
-        if strays:
-            await self._release(key, strays)
-        if job is None or not goes_on:
-            self._forget(key)
-            return None
-        if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
-            return None
-        pods = self._certain_pods(key, job)
-        if pods:
-            selector = matcher_of(job)
-            at_rest = status_at_rest(job, pods, selector)
-            if at_rest is not None:
-                if at_rest is not job["status"]:
-                    await self._write(job, at_rest)
-                return None
-            end = good_end(job, pods, selector, self._clock.now())
-            if end is not None:
-                kept_back = await self._track(key, job, end, _NONE, _NO_FAILURES)
-                return _AT_ONCE if kept_back else None
-        elif pods is not None and key not in self._backoffs and (pods := first_pods(job)):
-            return await self._begin(key, job, pods)
-        return await self._decide(key, job)
 
     async def _begin(self, key: str, job: JsonObject, pods: Sequence[JsonObject]) -> Result | None:
         """Starts the first pods of a Job."""
         now = self._clock.now()
         failure = await self._pod_control.create(key, job, pods)
         # If it failed nobody knows how far it got; the next look, at a cache that shows it, counts it right.
-        await self._write(job, first_status(len(pods) if failure is None else 0, now))
+        written = await self._write(job, first_status(len(pods) if failure is None else 0, now))
         self._backoffs[key] = (job["metadata"]["uid"], _NO_FAILURES)
         if failure is not None:
             raise failure
-        return None if self._expectations.met(key) else _RECHECK
+        if self._expectations.met(key):
+            return None
+        # The pods will be told of, and there is a look in any case if they are not.
+        self._echoes.wrote(key, written)
+        return _RECHECK
 
     async def _decide(self, key: str, job: JsonObject) -> Result | None:
         """The long way: for all that is not as it is with most Jobs."""
@@ -378,23 +382,22 @@ class JobReconciler:
 
     async def _release(self, key: str, pods: list[JsonObject]) -> None:
         """Removes the tracking finalizer; the first failure is raised after all were tried."""
-        patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
-
-        async def release_one(pod: JsonObject) -> None:
-            meta = pod["metadata"]
-            with suppress(NotFound):
-                await self._client.patch(
-                    PODS, meta["name"], patch, namespace=meta["namespace"], type=PatchType.STRATEGIC
-                )
-            self._removed.setdefault(key, set()).add(meta["uid"])
-
-        failure = await together([pod for pod in pods if is_tracked(pod)], release_one)
+        failure = await together([pod for pod in pods if is_tracked(pod)], partial(self._release_one, key))
         if failure is not None:
             raise failure
+
+    async def _release_one(self, key: str, pod: JsonObject) -> None:
+        meta = pod["metadata"]
+        with suppress(NotFound):
+            await self._client.patch(
+                PODS, meta["name"], _RELEASE, namespace=meta["namespace"], type=PatchType.STRATEGIC
+            )
+        self._removed.setdefault(key, set()).add(meta["uid"])
 
     def _forget(self, key: str) -> None:
         self._expectations.forget(key)
         self._written.forget(key)
+        self._echoes.forget(key)
         self._backoffs.pop(key, None)
         self._removed.pop(key, None)
 
@@ -410,15 +413,10 @@ class _BatchedPodSource(PodOwnerSource):
     """Feeds pods' Jobs a little later, so that many changes make one look."""
 
     controller: Controller[str]
-    reconciler: JobReconciler
 
     def start(self, enqueue: Callable[[str], None]) -> None:  # noqa: ARG002 - the queue itself is needed
         queue = self.controller.queue
         super().start(lambda key: queue.add_after(key, BATCH_S))
-
-    def _on_event(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
-        if self.reconciler.concerns_pod(old, new):
-            super()._on_event(type, old, new)
 
 
 def build(
@@ -431,10 +429,12 @@ def build(
     """The controller of Jobs."""
     reconciler = JobReconciler(clock, client, informers, recorder)
     jobs = informers.get(JOBS)
-    pods = _BatchedPodSource(by_controller(informers, PODS), JOBS, jobs, selector_of)
+    pods = _BatchedPodSource(
+        by_controller(informers, PODS), JOBS, jobs, selector_of, concerns=reconciler.concerns_pod
+    )
     controller = Controller(
         clock, "job-controller", reconciler.reconcile, workers=WORKERS,
         sources=[InformerSource(jobs, enqueue_self, concerns=reconciler.concerns_job), pods],
     )  # fmt: skip
-    pods.controller, pods.reconciler = controller, reconciler
+    pods.controller = controller
     return controller
