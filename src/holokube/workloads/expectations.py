@@ -54,12 +54,12 @@ class Expectations:
         if expected is None:
             return True
         if self._clock.monotonic() - expected.since_s < EXPIRES_S:
-            expected.created = {
-                key: value for key, value in expected.created.items() if not self._created_shows(key, *value)
-            }
-            expected.deleted = {
-                key: uid for key, uid in expected.deleted.items() if not self._deleted_shows(key, uid)
-            }
+            if expected.created:
+                self._drop_shown(expected.created)
+            if expected.deleted:
+                expected.deleted = {
+                    key: uid for key, uid in expected.deleted.items() if not self._deleted_shows(key, uid)
+                }
             if expected.created or expected.deleted:
                 return False
         del self._by_owner[owner]
@@ -76,12 +76,20 @@ class Expectations:
         expected.since_s = self._clock.monotonic()
         return expected
 
-    def _created_shows(self, key: str, uid: str, version: str) -> bool:
-        cached = self._informer.lister.by_key(key)
-        if cached is not None and cached["metadata"]["uid"] == uid:
-            return True
+    def _drop_shown(self, created: dict[str, tuple[str, str]]) -> None:
+        """Takes out what the cache shows, or has come past the version of."""
+        by_key = self._informer.lister.by_key
         reached = self._informer.resource_version
-        return version.isdecimal() and reached.isdecimal() and int(reached) >= int(version)
+        reached_number = int(reached) if reached.isdecimal() else -1
+        shown = []
+        for key, (uid, version) in created.items():
+            cached = by_key(key)
+            if (cached is not None and cached["metadata"]["uid"] == uid) or (
+                version.isdecimal() and reached_number >= int(version)
+            ):
+                shown.append(key)
+        for key in shown:
+            del created[key]
 
     def _deleted_shows(self, key: str, uid: str) -> bool:
         cached = self._informer.lister.by_key(key)
@@ -110,13 +118,16 @@ class OwnWrites:
         written = self._versions.get(key)
         if written is None:
             return True
-        cached = self._informer.lister.by_key(key)
-        own = str(cached["metadata"].get("resourceVersion") or "") if cached is not None else ""
-        for version in (own, self._informer.resource_version):
-            if version.isdecimal() and int(version) >= written:
-                del self._versions[key]
-                return True
-        return False
+        # Where the cache is complete up to that version it shows the object, or that it is gone.
+        reached = self._informer.resource_version
+        is_shown = reached.isdecimal() and int(reached) >= written
+        if not is_shown:
+            cached = self._informer.lister.by_key(key)
+            own = str(cached["metadata"].get("resourceVersion") or "") if cached is not None else ""
+            is_shown = own.isdecimal() and int(own) >= written
+        if is_shown:
+            del self._versions[key]
+        return is_shown
 
     def forget(self, key: str) -> None:
         self._versions.pop(key, None)

@@ -301,7 +301,7 @@ class GarbageCollector:
             latest,
             owners,
             has_dependents=bool(node.dependents),
-            dependent_waits=any(dependent.deleting_dependents for dependent in node.dependents.values()),
+            dependent_waits=bool(node.dependents) and any(one.deleting_dependents for one in node.dependents.values()),
         )
         if isinstance(verdict, DropReferences):
             await self._patch(latest, partial(decisions.without_owners, owner_uids=verdict.owner_uids))
@@ -356,7 +356,7 @@ class GarbageCollector:
     async def _owner_state(self, reference: OwnerReference, item: Identity) -> OwnerState | None:
         """How things stand with an owner; None when the reference is nonsense and the item is left alone."""
         identity = reference.identity(item.namespace)
-        if identity in self._absent or identity._replace(namespace="") in self._absent:
+        if identity in self._absent or reference.identity("") in self._absent:
             return OwnerState.DANGLING
         if self._resource(reference.api_version, reference.kind).namespaced and not item.namespace:
             # What belongs to the whole cluster cannot be owned by what lives in a namespace.

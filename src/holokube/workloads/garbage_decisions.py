@@ -67,9 +67,14 @@ def judge(
     """
     if not owners:
         return Keep()
-    gone = frozenset(uid for uid, state in owners if state is not OwnerState.SOLID)
-    if len(gone) < len({uid for uid, _ in owners}):
-        return DropReferences(gone) if gone else Keep()
+    if len(owners) == 1:
+        # As of most objects that have one.
+        if owners[0][1] is OwnerState.SOLID:
+            return Keep()
+    else:
+        gone = frozenset(uid for uid, state in owners if state is not OwnerState.SOLID)
+        if len(gone) < len({uid for uid, _ in owners}):
+            return DropReferences(gone) if gone else Keep()
     if has_dependents and any(state is OwnerState.WAITING for _, state in owners):
         return Delete("Foreground", unblock=dependent_waits)
     finalizers = obj["metadata"].get("finalizers") or ()

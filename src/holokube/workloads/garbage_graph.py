@@ -14,6 +14,9 @@ from typing import Any, Final, NamedTuple
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
+_tuple = tuple.__new__
+"""Makes a named tuple as its constructor does, which is a function of Python: each object of a cluster comes by here."""
+
 
 class Identity(NamedTuple):
     """Where an object, or what a reference points to, would be found."""
@@ -28,10 +31,10 @@ class Identity(NamedTuple):
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Identity:
         get, meta = obj.get, obj["metadata"]
-        return cls(
+        return _tuple(cls, (
             get("apiVersion") or "", get("kind") or "", meta.get("namespace") or "", meta["name"],
             meta.get("uid") or "",
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def __str__(self) -> str:
         """As upstream prints it in its events."""
@@ -51,14 +54,14 @@ class OwnerReference(NamedTuple):
     @classmethod
     def from_json(cls, reference: Mapping[str, Any]) -> OwnerReference:
         get = reference.get
-        return cls(
+        return _tuple(cls, (
             get("apiVersion") or "", get("kind") or "", get("name") or "", get("uid") or "",
             bool(get("blockOwnerDeletion")),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def identity(self, namespace: str) -> Identity:
         """What it points to, seen from an object in a namespace."""
-        return Identity(self.api_version, self.kind, namespace, self.name, self.uid)
+        return _tuple(Identity, (self.api_version, self.kind, namespace, self.name, self.uid))
 
     def names(self, identity: Identity) -> bool:
         """Whether kind and name are the object's; a uid alone could be pasted from anywhere."""
@@ -80,7 +83,11 @@ def group_of(api_version: str) -> str:
 
 def owners_of(obj: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
     references = obj["metadata"].get("ownerReferences")
-    return tuple(map(OwnerReference.from_json, references)) if references else ()
+    if not references:
+        return ()
+    if len(references) == 1:
+        return (OwnerReference.from_json(references[0]),)
+    return tuple(map(OwnerReference.from_json, references))
 
 
 def is_waiting(obj: Mapping[str, Any], finalizer: str) -> bool:
@@ -103,10 +110,13 @@ class Node:
 
     def blocking_dependents(self) -> list[Node]:
         uid = self.identity.uid
-        return [
-            node for node in self.dependents.values()
-            if any(owner.uid == uid and owner.blocks for owner in node.owners)
-        ]  # fmt: skip
+        blocking = []
+        for node in self.dependents.values():
+            for owner in node.owners:
+                if owner.uid == uid and owner.blocks:
+                    blocking.append(node)
+                    break
+        return blocking
 
 
 @dataclass(slots=True)
@@ -158,7 +168,8 @@ class OwnershipGraph:
         node = self._nodes.get(uid)
         if node is None:
             node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
-            self._link(node, node.owners, effects)
+            if node.owners:
+                self._link(node, node.owners, effects)
         elif node.virtual:
             self._materialise(node, Identity.of(new), effects)
             self._take_owners(node, owners_of(new), effects)
@@ -219,18 +230,21 @@ class OwnershipGraph:
             self._unlink(node, uid)
 
     def _link(self, node: Node, owners: Iterable[OwnerReference], effects: Effects) -> None:
-        uid, suspicious = node.identity.uid, False
+        (_, _, namespace, _, uid), suspicious = node.identity, False
         for reference in owners:
             owner = self._nodes.get(reference.uid)
             if owner is None:
-                owner = Node(reference.identity(node.identity.namespace), virtual=True)
+                owner = Node(reference.identity(namespace), virtual=True)
                 self._nodes[reference.uid] = owner
                 # Whether it exists, the next look tells; if its informer is only late, nothing happens.
                 effects.to_delete[reference.uid] = None
             elif not reference.names(owner.identity):
                 suspicious = True
+            elif owner.identity.namespace == namespace:
+                # As of nearly all: it is in the right namespace, whether it was seen or only heard of.
+                pass
             elif owner.virtual:
-                suspicious |= owner.identity.namespace != node.identity.namespace
+                suspicious = True
             elif _wrong_namespace(node.identity, owner.identity):
                 self._report(node, reference.uid, effects)
                 suspicious = True

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holokube.client.cache import LabelMatcher
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.workloads.job_decisions import PODS_PER_SYNC_MAX, completed
-from holokube.workloads.job_pods import is_indexed, is_tracked, job_pod
+from holokube.workloads.job_pods import is_tracked, job_pod
 from holokube.workloads.job_tracking import UNCOUNTED_MAX, Tracking
-from holokube.workloads.pod_status import is_active, is_pod_ready, phase
+from holokube.workloads.pod_status import is_active, is_pod_ready
+
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class _Labels(NamedTuple):
@@ -28,22 +30,15 @@ class _Labels(NamedTuple):
 def matcher_of(job: JsonObject) -> LabelMatcher:
     """What its selector matches. Every Job has one of its own, mostly of labels alone, for which none is made."""
     selector = job["spec"].get("selector")
-    if selector and selector.keys() == {"matchLabels"} and selector["matchLabels"]:
-        return _Labels(selector["matchLabels"])
+    if selector and len(selector) == 1 and (labels := selector.get("matchLabels")):
+        return _Labels(labels)
     return LabelSelector.from_json(selector)
 
 
 def first_pods(job: JsonObject) -> list[JsonObject]:
     """The pods with which a Job begins of which nothing has been told yet; none if more is to be decided."""
-    spec = job["spec"]
-    wanted = _wanted(spec)
-    if (
-        job.get("status")
-        or not 0 < wanted <= PODS_PER_SYNC_MAX
-        or _has_rules(spec)
-        or is_indexed(job)
-        or job["metadata"].get("deletionTimestamp")
-    ):
+    wanted = _wanted(job["spec"])
+    if job.get("status") or not 0 < wanted <= PODS_PER_SYNC_MAX or job["metadata"].get("deletionTimestamp"):
         return []
     return [job_pod(job, None, None)] * wanted
 
@@ -61,7 +56,7 @@ def good_end(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher
     ``pods`` are those that it controls, all of them in the cache.
     """
     for pod in pods:
-        if phase(pod) != "Succeeded" or not is_tracked(pod):
+        if (pod.get("status") or _EMPTY).get("phase") != "Succeeded" or not is_tracked(pod):
             return None
     completions = job["spec"].get("completions")
     if (
@@ -109,9 +104,7 @@ def _told_of_all(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMat
         not pods
         or not status
         or len(pods) != (wanted := _wanted(spec))
-        or _has_rules(spec)
-        or is_indexed(job)
-        or (spec["template"].get("spec") or {}).get("restartPolicy") == "OnFailure"
+        or (spec["template"].get("spec") or _EMPTY).get("restartPolicy") == "OnFailure"
         or job["metadata"].get("deletionTimestamp")
         or status.get("active") != wanted
         or status.get("terminating") != 0
@@ -120,17 +113,22 @@ def _told_of_all(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMat
         or (status.get("conditions") or status.get("succeeded") or status.get("failed"))
     ):
         return False
-    return all(selector.matches(pod["metadata"].get("labels") or {}) for pod in pods)
+    for pod in pods:  # noqa: SIM110 - all() with a generator costs twice as much
+        if not selector.matches(pod["metadata"].get("labels") or _EMPTY):
+            return False
+    return True
 
 
 def _wanted(spec: JsonObject) -> int:
-    """How many pods run at first."""
-    completions, parallelism = spec.get("completions"), spec.get("parallelism")
+    """How many pods run at first; none if that is not all that there is to know: of a Job with rules or indexes."""
+    get = spec.get
+    if (
+        get("suspend")
+        or get("activeDeadlineSeconds") is not None
+        or get("podFailurePolicy")
+        or get("completionMode") == "Indexed"
+    ):
+        return 0
+    completions, parallelism = get("completions"), get("parallelism")
     wanted = 1 if parallelism is None else int(parallelism)
     return wanted if completions is None else min(wanted, int(completions))
-
-
-def _has_rules(spec: JsonObject) -> bool:
-    return bool(
-        spec.get("suspend") or spec.get("activeDeadlineSeconds") is not None or spec.get("podFailurePolicy")
-    )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from holokube.kube.conditions import find_condition, get_condition
+from holokube.kube.conditions import find_condition, get_condition, has_status
 from holokube.kube.timeformat import parse_time
 from holokube.kube.types import JsonObject
 
@@ -38,17 +38,21 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_terminated(pod: Pod) -> bool:
     """Whether its containers are over for good."""
-    return phase(pod) in _OVER
+    status = pod.get("status")
+    return bool(status) and status.get("phase") in _OVER
 
 
 def is_active(pod: Pod) -> bool:
     """Whether it counts as a replica: neither over nor being deleted."""
-    return not is_terminated(pod) and not is_terminating(pod)
+    # As the two above have it, without a call of each.
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    status = pod.get("status")
+    return not status or status.get("phase") not in _OVER
 
 
 def is_pod_ready(pod: Pod) -> bool:
-    condition = get_condition(pod, "Ready")
-    return condition is not None and condition.get("status") == "True"
+    return has_status(pod, "Ready", "True")
 
 
 def ready_since(pod: Pod) -> datetime | None:
