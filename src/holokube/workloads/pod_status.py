@@ -21,8 +21,6 @@ _PHASE_ORDER = {"Pending": 0, "Unknown": 1, "Running": 2}
 _OVER = ("Succeeded", "Failed")
 _INT32_MAX = 2**31 - 1
 _EMPTY: Final[Mapping[str, Any]] = {}
-_COMPANY: Final = 1_024
-"""How much more one pod of company weighs than the order of magnitude of any time."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -122,23 +120,49 @@ def in_order(
     now_us = _microseconds(now)
     by_first: dict[tuple[bool, int, bool, int], list[Standing]] = {}
     for standing in standings:
-        by_first.setdefault(standing.first, []).append(standing)
+        group = by_first.get(standing.first)
+        if group is None:
+            by_first[standing.first] = [standing]
+        else:
+            group.append(standing)
     ordered: list[Standing] = []
     for first in sorted(by_first):
-        alike: dict[int, list[Standing]] = {}
+        by_company: dict[int, list[Standing]] = {}
         for standing in by_first[first]:
-            rank = _magnitude(now_us, standing.ready_us) - _COMPANY * company[standing.node]
-            alike.setdefault(rank, []).append(standing)
-        for rank in sorted(alike):
-            equals: list[Standing] = []
-            for standing in alike[rank]:
-                standing.age = _magnitude(now_us, standing.created_us)
-                # What comes first of three can hang on which two are compared, and how lists are sorted changes from
-                # one Python to the next: one by one, by bisection, it is the same everywhere.
-                insort(equals, standing)
-            ordered += equals
+            number = company[standing.node]
+            group = by_company.get(number)
+            if group is None:
+                by_company[number] = [standing]
+            else:
+                group.append(standing)
+        for number in sorted(by_company, reverse=True):
+            # Who has most company goes first; the others are not looked at any closer if these are enough.
+            ordered += _by_times(by_company[number], now_us)
             if count is not None and len(ordered) >= count:
                 return ordered[:count]
+    return ordered
+
+
+def _by_times(standings: Iterable[Standing], now_us: int) -> list[Standing]:
+    """The order of those that differ only in when they became ready and what comes after that."""
+    alike: dict[int, list[Standing]] = {}
+    for standing in standings:
+        since_us = standing.ready_us
+        # As ``_magnitude`` has it, without a call.
+        if since_us is None:
+            rank = -1
+        else:
+            rank = ((now_us - since_us) * 1_000).bit_length() if since_us < now_us else 0
+        alike.setdefault(rank, []).append(standing)
+    ordered: list[Standing] = []
+    for rank in sorted(alike):
+        equals: list[Standing] = []
+        for standing in alike[rank]:
+            standing.age = _magnitude(now_us, standing.created_us)
+            # What comes first of three can hang on which two are compared, and how lists are sorted changes from
+            # one Python to the next: one by one, by bisection, it is the same everywhere.
+            insort(equals, standing)
+        ordered += equals
     return ordered
 
 
@@ -188,10 +212,9 @@ class Standing:
 
 def remember(pods: Iterable[JsonObject], known: Standings) -> list[Standing]:
     """What is to be known of each pod; just that is left in ``known`` for the next time."""
-    listed = list(pods)
+    listed = pods if isinstance(pods, list) else list(pods)
     identities = list(map(id, listed))
-    found = list(map(known.get, identities))
-    standings = [one if one is not None else _standing(pod) for one, pod in zip(found, listed, strict=True)]
+    standings = [one or _standing(pod) for one, pod in zip(map(known.get, identities), listed, strict=True)]
     known.clear()
     known.update(zip(identities, standings, strict=True))
     return standings
