@@ -103,6 +103,11 @@ class PodBook:
         by_labels = self._owners.get(owner)
         if by_labels is None:
             by_labels = self._owners[owner] = {}
+        elif len(by_labels) == 1:
+            # As is most often so: all are made of one template.
+            (only,) = by_labels.values()
+            if only.labels == labels:
+                return only
         key: Labels = frozenset(labels.items())
         alike = by_labels.get(key)
         if alike is None:
@@ -159,9 +164,16 @@ def _standing(status: JsonObject | None) -> tuple[bool, object]:
 
 def _state(pod: JsonObject) -> tuple[int, object]:
     """What a pod is, and since when it is ready; False if it is not."""
-    is_over, since = _standing(pod.get("status"))
-    if is_over:
-        return _OVER, since
+    since: object = False
+    status = pod.get("status")
+    if status:
+        # As ``_standing`` has it, without a call: all that happens to a pod comes by here.
+        for condition in status.get("conditions") or ():
+            if condition.get("type") == "Ready":
+                since = condition.get("status") == "True" and condition.get("lastTransitionTime")
+                break
+        if status.get("phase") in _ENDS:
+            return _OVER, since
     if pod["metadata"].get("deletionTimestamp"):
         return _TERMINATING, since
     return (_UNREADY if since is False else _READY), since

@@ -86,6 +86,15 @@ async def together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> H
     return first
 
 
+async def _in_batches(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
+    """Acts on all items, on some of them at once, until a batch has a failure, which is returned."""
+    for start in range(0, len(items), _DELETES_AT_ONCE):
+        failure = await together(items[start : start + _DELETES_AT_ONCE], act)
+        if failure is not None:
+            return failure
+    return None
+
+
 class PodControl:
     """Creates and deletes the pods of one controller, tells users, and remembers until the cache shows it."""
 
@@ -115,14 +124,12 @@ class PodControl:
         self._expectations.created(key, created)
         self._recorder.event(owner, NORMAL, "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
 
-    async def delete(self, key: str, owner: JsonObject, pods: Sequence[JsonObject]) -> HolokubeError | None:
+    def delete(
+        self, key: str, owner: JsonObject, pods: Sequence[JsonObject]
+    ) -> Coroutine[Any, Any, HolokubeError | None]:
         """Deletes pods; the first failure, if any. A pod that is gone already is fine."""
         delete_one = partial(self._delete_one, key, owner)
-        for start in range(0, len(pods), _DELETES_AT_ONCE):
-            failure = await together(pods[start : start + _DELETES_AT_ONCE], delete_one)
-            if failure is not None:
-                return failure
-        return None
+        return together(pods, delete_one) if len(pods) == 1 else _in_batches(pods, delete_one)
 
     async def _delete_one(self, key: str, owner: JsonObject, pod: JsonObject) -> None:
         meta = pod["metadata"]

@@ -49,7 +49,8 @@ class PodOwnerSource(InformerSource[str]):
             children, self._owners_of, predicates=[_may_matter], concerns=concerns, heeds=heeds,
             controlled_by=(owner_resource.group, owner_resource.kind),
         )  # fmt: skip
-        self._resource, self._api_version = owner_resource, owner_resource.api_version
+        self._resource = owner_resource
+        self._api_version, self._kind = owner_resource.api_version, owner_resource.kind
         self._owners = owners
         self._selector_of = selector_of
 
@@ -64,7 +65,10 @@ class PodOwnerSource(InformerSource[str]):
             if before is references or before == references:
                 for reference in references:
                     if reference.get("controller"):
-                        if self._enqueue is not None and self._is_ours(reference):
+                        # As ``_is_ours`` has it, without a call where the version is ours as well.
+                        is_plain = reference.get("apiVersion") == self._api_version
+                        is_ours = reference.get("kind") == self._kind if is_plain else self._is_ours(reference)
+                        if is_ours and self._enqueue is not None:
                             self._enqueue(f"{meta['namespace']}/{reference['name']}")
                         return
         super()._on_event(type, old, new)

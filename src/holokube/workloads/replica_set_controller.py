@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -49,6 +50,9 @@ from holokube.workloads.replica_set_decisions import (
 from holokube.workloads.status_writes import write_status
 
 WORKERS = 5
+_RECHECK = Result(RECHECK_S)
+_Outcome = Coroutine[Any, Any, HolokubeError | None]
+"""Of many pods: the first failure, if any. Handed on as it is, since each step on the way costs at each turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class ReplicaSetReconciler:
             return None
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
-        numbers = self._look_up(key, owner)
+        numbers = self._look_up(key, owner, min_ready_s)
         roll = await self._call_roll(owner) if numbers is None else None
         failure: HolokubeError | None = None
         if settled and not owner["metadata"].get("deletionTimestamp"):
@@ -126,18 +130,19 @@ class ReplicaSetReconciler:
             self._echoes.wrote(key, written)
         if failure is not None:
             raise failure
-        waits = [RECHECK_S] if not self._expectations.met(key) else []
+        is_met = self._expectations.met(key)
         available_in_s = next_availability_s(roll.active, min_ready_s, now) if min_ready_s and roll else None
-        if available_in_s is not None:
-            waits.append(max(available_in_s, 0.001))
-        return Result(min(waits)) if waits else None
+        if available_in_s is None:
+            return None if is_met else _RECHECK
+        available_in_s = max(available_in_s, 0.001)
+        return Result(available_in_s if is_met else min(available_in_s, RECHECK_S))
 
-    def _look_up(self, key: str, owner: JsonObject) -> Numbers | None:
+    def _look_up(self, key: str, owner: JsonObject, min_ready_s: int) -> Numbers | None:
         """The numbers that the book has; None if somebody may have to be adopted or let go, or is not available yet."""
         meta, spec = owner["metadata"], owner["spec"]
         alikes = self.book.of(meta["uid"])
         numbers = None
-        if not min_ready_s_of(owner) and not self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
+        if not min_ready_s and not self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
             judged = self._judged.get(key)
             if judged is not None and selects_alike(judged, spec):
                 numbers = judged_numbers(alikes)
@@ -167,21 +172,21 @@ class ReplicaSetReconciler:
         ]  # fmt: skip
         return roll_of(claimed, len(terminating), labels)
 
-    async def _manage_counted(self, key: str, owner: JsonObject, active: int) -> HolokubeError | None:
+    def _manage_counted(self, key: str, owner: JsonObject, active: int) -> _Outcome:
         """As ``_manage``, where the pods are looked at only if some of them have to go."""
         missing = replicas_of(owner) - active
         if missing > 0:
-            return await self._create(key, owner, min(missing, BURST_PODS))
+            return self._create(key, owner, min(missing, BURST_PODS))
         uid = owner["metadata"]["uid"]
         mine = self._pods.by_index(CONTROLLER_INDEX, uid)
         others = self._pods_of(one for one in self._siblings(owner) if one["metadata"]["uid"] != uid)
         known = self._standings.setdefault(key, {})
         surplus = decide_surplus(replicas_of(owner), mine, others, self._clock.now(), known)
-        return await self._pod_control.delete(key, owner, surplus)
+        return self._pod_control.delete(key, owner, surplus)
 
-    async def _create(self, key: str, owner: JsonObject, count: int) -> HolokubeError | None:
+    def _create(self, key: str, owner: JsonObject, count: int) -> _Outcome:
         pod = pod_from_template(owner["spec"]["template"], owner)
-        return await self._pod_control.create(key, owner, [pod] * count)
+        return self._pod_control.create(key, owner, [pod] * count)
 
     async def _manage(self, key: str, owner: JsonObject, active: list[JsonObject]) -> HolokubeError | None:
         related = self._pods_of(self._siblings(owner)) if len(active) > replicas_of(owner) else []

@@ -211,9 +211,11 @@ def status_with(
         status["observedGeneration"] = generation
     if counts_terminating:
         status["terminatingReplicas"] = numbers.terminating
-    conditions = _conditions(owner, numbers.active, failure, now)
-    if conditions:
-        status["conditions"] = conditions
+    if failure or conditions_of(owner):
+        # Most have nothing to tell of, and had not.
+        conditions = _conditions(owner, numbers.active, failure, now)
+        if conditions:
+            status["conditions"] = conditions
     return status
 
 
