@@ -111,7 +111,8 @@ class DeploymentReconciler:
         self, key: str, deployment: JsonObject, replica_set: JsonObject, plan: Plan, rest: Rest, now: datetime
     ) -> Result | None:
         """Tells how a Deployment at rest is, and remembers what was told."""
-        written = await self._carry_out(deployment, plan)
+        # Of one at rest there is nothing else to carry out.
+        written = await self._write(deployment, plan.status, plan.revision)
         result = Result(plan.check_in_s) if plan.check_in_s is not None else None
         if written is not None:
             self._echoes.wrote(key, written)

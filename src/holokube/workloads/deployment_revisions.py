@@ -46,6 +46,9 @@ def split(
 ) -> tuple[JsonObject | None, list[JsonObject]]:
     """The set with the present template, the oldest if there are several, and all others."""
     template = deployment["spec"]["template"]
+    if len(replica_sets) == 1:
+        only = replica_sets[0]
+        return (only, []) if same_template(only["spec"]["template"], template) else (None, [only])
     new = None
     for candidate in sorted(replica_sets, key=by_creation):
         if same_template(candidate["spec"]["template"], template):
@@ -64,9 +67,11 @@ def is_rolling(deployment: JsonObject) -> bool:
 
 def fenceposts(deployment: JsonObject) -> tuple[int, int]:
     """Surge and unavailability in pods. Both zero would never get anywhere, so then one may be missing."""
-    if not is_rolling(deployment):
+    strategy = deployment["spec"].get("strategy") or {}
+    # As ``is_rolling`` has it, without a call.
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return 0, 0
-    rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
+    rolling = strategy.get("rollingUpdate") or {}
     return _fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas_of(deployment))
 
 

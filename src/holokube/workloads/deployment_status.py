@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from holokube.kube.conditions import conditions_of, find_condition, remove_condition
+from holokube.kube.conditions import conditions_of, find_condition, get_condition, remove_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 from holokube.workloads.deployment_revisions import fenceposts
@@ -76,15 +76,21 @@ def count_status(
             replicas += told.get("replicas") or 0
             ready += told.get("readyReplicas") or 0
             available += told.get("availableReplicas") or 0
-    counts = {
-        "observedGeneration": int(deployment["metadata"].get("generation") or 0),
-        "replicas": replicas,
-        "updatedReplicas": (new.get("status") or {}).get("replicas") or 0 if new else 0,
-        "readyReplicas": ready,
-        "availableReplicas": available,
-        "unavailableReplicas": max(0, wanted_by_sets - available),
-    }
-    status: JsonObject = {name: count for name, count in counts.items() if count}
+    status: JsonObject = {}
+    generation = int(deployment["metadata"].get("generation") or 0)
+    if generation:
+        status["observedGeneration"] = generation
+    if replicas:
+        status["replicas"] = replicas
+    updated = (new.get("status") or {}).get("replicas") if new else 0
+    if updated:
+        status["updatedReplicas"] = updated
+    if ready:
+        status["readyReplicas"] = ready
+    if available:
+        status["availableReplicas"] = available
+    if wanted_by_sets > available:
+        status["unavailableReplicas"] = wanted_by_sets - available
     terminating = _terminating(replica_sets)
     if terminating is not None:
         status["terminatingReplicas"] = terminating
@@ -124,9 +130,10 @@ def rollout_status(
         status["conditions"] = remove_condition(status["conditions"], "Progressing")
     else:
         status["conditions"] = _progress(deployment, status, new, now)
-    failure = find_condition(conditions_of(new), "ReplicaFailure") if new else None
-    for rs in replica_sets:
-        failure = failure or find_condition(conditions_of(rs), "ReplicaFailure")
+    failure = None
+    for rs in (new, *replica_sets):
+        if failure is None and rs is not None:
+            failure = get_condition(rs, "ReplicaFailure")
     if failure is None:
         status["conditions"] = remove_condition(status["conditions"], "ReplicaFailure")
     else:
