@@ -98,7 +98,7 @@ def count_released(status: JsonObject, waiting: Container[str]) -> JsonObject:
     lists: JsonObject = {}
     for name in ("succeeded", "failed"):
         uids = uncounted.get(name) or []
-        kept = [uid for uid in uids if uid in waiting]
+        kept = [uid for uid in uids if uid in waiting] if uids else uids
         counters[name] = int(status.get(name) or 0) + len(uids) - len(kept)
         if kept:
             lists[name] = kept

@@ -137,14 +137,18 @@ def in_order(
                 group.append(standing)
         for number in sorted(by_company, reverse=True):
             # Who has most company goes first; the others are not looked at any closer if these are enough.
-            ordered += _by_times(by_company[number], now_us)
+            left = None if count is None else count - len(ordered)
+            ordered += _by_times(by_company[number], now_us, left)
             if count is not None and len(ordered) >= count:
                 return ordered[:count]
     return ordered
 
 
-def _by_times(standings: Iterable[Standing], now_us: int) -> list[Standing]:
-    """The order of those that differ only in when they became ready and what comes after that."""
+def _by_times(standings: Iterable[Standing], now_us: int, count: int | None) -> list[Standing]:
+    """The order of those that differ only in when they became ready and what comes after that.
+
+    Not all of them have to be there if there are ``count``.
+    """
     alike: dict[int, list[Standing]] = {}
     for standing in standings:
         since_us = standing.ready_us
@@ -163,6 +167,8 @@ def _by_times(standings: Iterable[Standing], now_us: int) -> list[Standing]:
             # one Python to the next: one by one, by bisection, it is the same everywhere.
             insort(equals, standing)
         ordered += equals
+        if count is not None and len(ordered) >= count:
+            break
     return ordered
 
 

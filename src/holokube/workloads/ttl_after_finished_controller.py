@@ -33,10 +33,14 @@ def expires_at(job: JsonObject) -> datetime | None:
 
 def _finished_at(job: JsonObject) -> str | None:
     """When a Job that is to be deleted some time was finished; None if it is not, or for ever."""
+    # Most Jobs that are asked about run, and have no conditions at all.
+    status = job.get("status")
+    conditions = status.get("conditions") if status else None
+    if not conditions:
+        return None
     if job["spec"].get("ttlSecondsAfterFinished") is None or job["metadata"].get("deletionTimestamp"):
         return None
-    status = job.get("status")
-    for condition in (status.get("conditions") or ()) if status else ():
+    for condition in conditions:
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             at: str = condition["lastTransitionTime"]
             return at
@@ -78,7 +82,7 @@ def build(
         try:
             # Somebody may have prolonged its life since: ask the server before doing what cannot be undone.
             fresh = await client.get(JOBS, meta["name"], meta["namespace"])
-            still_due = expires_at(fresh)
+            still_due = due if fresh is job else expires_at(fresh)
             if still_due is None or still_due > clock.now() or fresh["metadata"]["uid"] != meta["uid"]:
                 return None
             await client.delete(
