@@ -170,10 +170,14 @@ class ClusterState(Experiments):
         self._insert(self._as_placed(key, pod, node_name, known))
         return True
 
-    def assume_pod(self, pod: JsonObject, row: int, cls: PodClass | None = None) -> str:
-        """Put a pending pod on a row as if it were bound already; returns its key. ``cls`` is its class, if known."""
-        metadata = pod["metadata"]
-        key = f"{metadata.get('namespace', '')}/{metadata['name']}"
+    def assume_pod(self, pod: JsonObject, row: int, cls: PodClass | None = None, key: str = "") -> str:
+        """Put a pending pod on a row as if it were bound already; returns its key, ``namespace/name``.
+
+        ``cls`` and ``key`` are the pod's own, if known.
+        """
+        if not key:
+            metadata = pod["metadata"]
+            key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         if key in self._pods:
             raise PackingError(f'pod "{key}" is already on node "{self._pods[key].node_name}"',
                                hint="Remove it first.")  # fmt: skip

@@ -46,7 +46,7 @@ class Filtering:
 
     def rivals(self, pod: JsonObject) -> Mapping[int, Sequence[JsonObject]]:
         """By row, the pods that a pod must leave room for."""
-        if not self._nominations:
+        if not self._nominations.promised:
             return NO_RIVALS
         rows = self.state.node_names
         return {rows[name]: pods for name, pods in self._nominations.rivals(pod).items() if name in rows}

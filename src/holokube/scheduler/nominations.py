@@ -17,11 +17,12 @@ class Nominations:
     def __init__(self) -> None:
         self.version = 0
         """Moves with every change."""
-        self._node_of: dict[str, str] = {}
+        self.promised: dict[str, str] = {}
+        """The node of each pod that was promised one, by uid. For others to read: mostly there is none."""
         self._on: dict[str, dict[str, JsonObject]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._node_of)
+        return bool(self.promised)
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, JsonObject]]:
@@ -30,29 +31,29 @@ class Nominations:
 
     def put(self, pod: JsonObject, node_name: str) -> None:
         """Promise a node to a pod, instead of any other; an empty name takes the promise back."""
-        if not (node_name or self._node_of):
+        if not (node_name or self.promised):
             return
         uid = uid_of(pod)
-        if self._node_of.get(uid, "") == node_name and (not node_name or self._on[node_name][uid] is pod):
+        if self.promised.get(uid, "") == node_name and (not node_name or self._on[node_name][uid] is pod):
             return
         self.remove(uid)
         if node_name:
-            self._node_of[uid] = node_name
+            self.promised[uid] = node_name
             self._on.setdefault(node_name, {})[uid] = pod
             self.version += 1
 
     def take_over(self, old: JsonObject, new: JsonObject) -> None:
         """A pod changed. What the API server says counts, unless it has not heard of the promise yet."""
         said = nominated_node_of(new)
-        if not (said or self._node_of):
+        if not (said or self.promised):
             return
         if not said and not nominated_node_of(old):
-            said = self._node_of.get(uid_of(old), "")
+            said = self.promised.get(uid_of(old), "")
         self.put(new, said)
 
     def remove(self, uid: str) -> None:
         """Forget a pod."""
-        node_name = self._node_of.pop(uid, "")
+        node_name = self.promised.pop(uid, "")
         if node_name:
             pods = self._on[node_name]
             del pods[uid]
@@ -62,11 +63,11 @@ class Nominations:
 
     def node_for(self, uid: str) -> str:
         """The node promised to a pod; empty if there is none."""
-        return self._node_of.get(uid, "")
+        return self.promised.get(uid, "")
 
     def rivals(self, pod: JsonObject) -> dict[str, list[JsonObject]]:
         """By node, the pods that a pod must leave room for: those that matter at least as much."""
-        if not self._node_of:
+        if not self.promised:
             return {}
         uid, priority = uid_of(pod), priority_of(pod)
         found = {

@@ -58,6 +58,7 @@ class Observer:
         on_namespace: Callable[[], object] = lambda: None,
     ) -> None:
         self._state = state
+        self._placed = state.pods
         self._queue = queue
         self._schedulers = frozenset(schedulers)
         self._now_s = now_s
@@ -76,10 +77,9 @@ class Observer:
         assumed = self._assumed.get(key or key_of(pod))
         return assumed is not None and (assumed is pod or uid_of(assumed) == uid_of(pod))
 
-    def assume(self, pod: JsonObject, row: int, cls: PodClass | None = None) -> None:
-        """A node was chosen for a pod, whose class may be known."""
-        key = self._state.assume_pod(pod, row, cls)
-        self._assumed[key] = pod
+    def assume(self, pod: JsonObject, row: int, cls: PodClass | None = None, key: str = "") -> None:
+        """A node was chosen for a pod, whose class and key may be known."""
+        self._assumed[self._state.assume_pod(pod, row, cls, key)] = pod
 
     def forget(self, pod: JsonObject) -> bool:
         """The pod did not get its node after all; False if nothing was assumed of it any more."""
@@ -145,45 +145,55 @@ class Observer:
 
     def on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
-        if old is not None and new is not None and self._runs_on(old, new):
-            return
-        after = self._standing(new)
-        if after == "assigned":
+        if old is not None and new is not None:
+            before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
+            if before.get("phase") in FINISHED:
+                if after.get("phase") in FINISHED:
+                    # It took no room, and takes none.
+                    return
+            elif new["spec"] is old["spec"] and self._runs_on(old, new, before, after):
+                return
+        was: _Standing = "none" if old is None else self._standing(old)
+        is_: _Standing = "none" if new is None else self._standing(new)
+        if is_ == "assigned":
             assert new is not None, "a pod with a node is there"
-            self._assigned(old, new, self._standing(old))
-        elif after == "pending":
+            self._assigned(old, new, was)
+        elif is_ == "pending":
             assert new is not None, "a pod that waits is there"
-            self._pending(old, new, self._standing(old))
-        elif old is not None and (before := self._standing(old)) != "none":
-            self._gone(old, before)
+            self._pending(old, new, was)
+        elif was != "none":
+            assert old is not None, "a pod that is gone was there"
+            self._gone(old, was)
 
-    def _runs_on(self, old: JsonObject, new: JsonObject) -> bool:
+    def _runs_on(
+        self, old: JsonObject, new: JsonObject, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> bool:
         """Take in a pod that runs on and has changed in nothing that matters to any pod; most news are like this.
 
-        It may have been asked to end, which helps nobody yet. False, and nothing done, if there is more to it.
+        Its spec is the very same, it was not finished, and these are its states. It may have been asked to end, which
+        helps nobody yet. False, and nothing done, if there is more to it.
         """
         spec = new["spec"]
-        if spec is not old["spec"] or not spec.get("nodeName"):
-            return False
-        before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
-        if before.get("phase") in FINISHED or after.get("phase") in FINISHED:
+        if not spec.get("nodeName") or after.get("phase") in FINISHED:
             return False
         was, is_ = old["metadata"], new["metadata"]
         if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
             return False
         key = f"{is_.get('namespace', '')}/{is_['name']}"
-        placed = self._state.pod(key)
+        placed = self._placed.get(key)
         if placed is None or placed.pod is not old or may_status_request_other(spec, before, after):
             return False
-        if bool(was.get("deletionTimestamp")) == bool(is_.get("deletionTimestamp")):
+        ended, ends = was.get("deletionTimestamp"), is_.get("deletionTimestamp")
+        if ended is ends or bool(ended) == bool(ends):
             placed.pod = new
         elif not self._state.renew_pod(placed, new):
             return False
-        self._assumed.pop(key, None)
+        if self._assumed:
+            self._assumed.pop(key, None)
         return True
 
-    def _standing(self, pod: JsonObject | None) -> _Standing:
-        if pod is None or (pod.get("status") or _EMPTY).get("phase") in FINISHED:
+    def _standing(self, pod: JsonObject) -> _Standing:
+        if (pod.get("status") or _EMPTY).get("phase") in FINISHED:
             return "none"
         spec = pod.get("spec") or _EMPTY
         if spec.get("nodeName"):
@@ -194,7 +204,7 @@ class Observer:
     def _assigned(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
         key = key_of(new)
         self._assumed.pop(key, None)
-        placed = self._state.pod(key)
+        placed = self._placed.get(key)
         if (
             before == "assigned" and old is not None
             and placed is not None and placed.pod is old and _means_the_same(old, new)
@@ -215,23 +225,24 @@ class Observer:
         self._move(_POD_ADDED, None, new)
 
     def _pending(self, old: JsonObject | None, new: JsonObject, before: _Standing) -> None:
-        if self.is_assumed(new):
-            queued = self._queue.get(key_of(new))
+        key = key_of(new)
+        if self._assumed and self.is_assumed(new, key):
+            queued = self._queue.get(key)
             if queued is not None:
                 # Should it come back to the queue, it must come as it is now.
                 queued.pod = new
             if is_being_deleted(new):
-                self._queue.remove(key_of(new))
+                self._queue.remove(key)
                 self.forget(new)
             return
         if old is not None and before == "assigned":
             # Only a cluster that was set back to an older state takes a node away from a pod.
             self._gone(old, before)
         if old is None or before != "pending":
-            self._queue.add(new, self._now_s())
+            self._queue.add(new, self._now_s(), key)
             self._wake()
             return
-        self._queue.update(old, new, self._now_s())
+        self._queue.update(old, new, self._now_s(), key)
         self._wake()
         promised = nominated_node_of(old)
         if promised and promised != nominated_node_of(new):
@@ -240,7 +251,7 @@ class Observer:
     def _gone(self, old: JsonObject, before: _Standing) -> None:
         key = key_of(old)
         if before == "assigned":
-            if self._state.pod(key) is not None:
+            if key in self._placed:
                 self._state.remove_pod(key)
             self._move(_POD_DELETED, old, None)
             return
@@ -267,9 +278,11 @@ def _means_the_same(old: JsonObject, new: JsonObject) -> bool:
 
 def _takes_the_same(old: JsonObject, node_name: str, new: JsonObject) -> bool:
     """Whether a pod's new state means the same to all filters as the one it is in the state with."""
-    if node_of(new) != node_name or labels_of(old) != labels_of(new):
+    was, is_ = old["metadata"], new["metadata"]
+    # A pod mostly gets labels of its node when it is bound.
+    if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
         return False
-    if is_being_deleted(old) != is_being_deleted(new):
+    if node_of(new) != node_name or bool(was.get("deletionTimestamp")) != bool(is_.get("deletionTimestamp")):
         return False
     if not node_of(old):
         old = {**old, "spec": {**old["spec"], "nodeName": node_name}}

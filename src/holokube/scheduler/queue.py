@@ -148,26 +148,29 @@ class SchedulingQueue:
             found[queued.place] += 1
         return found
 
-    def add(self, pod: JsonObject, now_s: float) -> None:
-        """A pod without a node appeared."""
-        key = key_of(pod)
+    def add(self, pod: JsonObject, now_s: float, key: str = "") -> None:
+        """A pod without a node appeared, whose key may be known."""
+        key = key or key_of(pod)
         present = self._pods.get(key)
         if present is not None:
             if uid_of(present.pod) == uid_of(pod):
-                self.update(present.pod, pod, now_s)
+                self.update(present.pod, pod, now_s, key)
                 return
             self.remove(key)
         self._numbers += 1
         queued = QueuedPod(pod, key, priority_of(pod), self._numbers, now_s)
         self._pods[key] = queued
-        self.nominations.put(pod, nominated_node_of(pod))
+        promised = nominated_node_of(pod)
+        if promised or self.nominations.promised:
+            self.nominations.put(pod, promised)
         self._activate(queued)
 
-    def update(self, old: JsonObject, new: JsonObject, now_s: float) -> None:
+    def update(self, old: JsonObject, new: JsonObject, now_s: float, key: str = "") -> None:
         """A pod without a node changed; if it waits, it is tried again only if that may help it."""
-        queued = self._pods.get(key_of(new))
+        key = key or key_of(new)
+        queued = self._pods.get(key)
         if queued is None or uid_of(queued.pod) != uid_of(new):
-            self.add(new, now_s)
+            self.add(new, now_s, key)
             return
         queued.pod, queued.priority = new, priority_of(new)
         self.nominations.take_over(old, new)
@@ -188,7 +191,7 @@ class SchedulingQueue:
         if queued is not None:
             self._leave(queued, _GONE)
             self._held.discard(key)
-            if self.nominations:
+            if self.nominations.promised:
                 self.nominations.remove(uid_of(queued.pod))
             if queued.leads is not None:
                 self._follow(queued, queued.since_s)
@@ -200,22 +203,20 @@ class SchedulingQueue:
         """The pod whose turn it is; None if there is none. It stays known until ``done`` or a refusal."""
         if self._backoff or self._errors:
             self._end_backoffs(now_s)
-        queued = self._first_active()
+        queued: QueuedPod | None = None
+        while queued is None and self._active:
+            _, _, _, ticket, candidate = heappop(self._active)
+            if candidate.ticket == ticket:
+                queued = candidate
         while queued is None and self._backoff:
             *_, ticket, candidate = heappop(self._backoff)
             if candidate.ticket == ticket:
                 queued = candidate
         if queued is not None:
-            self._leave(queued, _IN_FLIGHT)
+            # It was in no other place than the heap.
+            queued.place, queued.ticket = _IN_FLIGHT, 0
             queued.attempts += 1
         return queued
-
-    def _first_active(self) -> QueuedPod | None:
-        while self._active:
-            *_, ticket, queued = heappop(self._active)
-            if queued.ticket == ticket:
-                return queued
-        return None
 
     def done(self, queued: QueuedPod) -> None:
         """A popped pod needs no more tries."""
@@ -312,6 +313,8 @@ class SchedulingQueue:
 
     def flush(self, now_s: float) -> int:
         """Wake the pods that have waited for five minutes or for news; returns for how many groups one is tried."""
+        if not (self._with_news or self._unschedulable):
+            return 0
         groups: dict[_Group, None] = {}
         while self._with_news:
             group = next(iter(self._with_news))
@@ -329,7 +332,7 @@ class SchedulingQueue:
             # It has its turn now, through the one that is tried for the group.
             queued.since_s = now_s
             self._unschedulable.move_to_end(queued.key)
-        return sum(self._wake_group(group, now_s, for_words=True) for group in groups)
+        return sum([self._wake_group(group, now_s, for_words=True) for group in groups])
 
     def next_due_s(self, now_s: float) -> float | None:
         """When ``pop`` or ``flush`` may have something new to say without any event; None for never."""
@@ -386,9 +389,11 @@ class SchedulingQueue:
         if is_gated(queued.pod):
             self._leave(queued, _GATED)
             return
-        self._leave(queued, _ACTIVE)
-        entry = (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
-        heappush(self._active, entry)
+        if queued.place is _UNSCHEDULABLE:
+            self._leave(queued, _ACTIVE)
+        else:
+            queued.place = _ACTIVE
+        heappush(self._active, (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued))
 
     def _wake(self, queued: QueuedPod, now_s: float) -> None:
         if queued.is_held:

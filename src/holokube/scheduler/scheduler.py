@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -52,7 +53,7 @@ from holokube.scheduler.profiles import DEFAULT, Profile, checked
 from holokube.scheduler.queue import QueuedPod, SchedulingQueue
 from holokube.scheduler.scoring import Scoring
 from holokube.scheduler.volume_choice import ClaimPlan, is_bound, plan_claims
-from holokube.scheduler.workers import Workers
+from holokube.scheduler.workers import Wake, Workers
 from holokube.scheduler.writes import SCHEDULER_ERROR, UNSCHEDULABLE, Writes
 
 BATCH: Final = 64
@@ -164,7 +165,7 @@ class _Session:
         self._spread = spread
         self._writes = Writes(clock, client, recorder)
         self._workers = Workers()
-        self._wake = asyncio.Event()
+        self._wake = Wake()
         self._state = ClusterState()
         self._queue = SchedulingQueue()
         self._waiting: dict[str, _Binding] = {}
@@ -200,36 +201,38 @@ class _Session:
             await self._loop()
 
     async def _loop(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, clock, wake = asyncio.get_running_loop(), self._clock, self._wake
         while True:
-            self._wake.clear()
-            self._queue.flush(self._clock.monotonic())
+            wake.clear()
+            self._queue.flush(clock.monotonic())
             if self._waiting:
                 self._give_up_waiting()
-            await self._drain()
-            if self._wake.is_set():
+            # What other tasks have seen by now is taken in first.
+            await asyncio.sleep(0)
+            while self._decide_some():
+                await asyncio.sleep(0)
+                await self._workers.room()
+            if wake.is_set:
                 continue
             due_s = self._next_due_s()
             if due_s is None:
-                await self._wake.wait()
+                await wake.wait(loop)
                 continue
-            is_due = due_s <= self._clock.monotonic()
-            timer = loop.call_soon(self._wake.set) if is_due else loop.call_at(due_s, self._wake.set)
+            timer = loop.call_soon(wake.set) if due_s <= clock.monotonic() else loop.call_at(due_s, wake.set)
             try:
-                await self._wake.wait()
+                await wake.wait(loop)
             finally:
                 timer.cancel()
 
-    async def _drain(self) -> None:
-        """Decide for all pods whose turn it is. What other tasks have seen by now is taken in first."""
-        await asyncio.sleep(0)
-        decided = 0
-        while (queued := self._queue.pop(self._clock.monotonic())) is not None:
+    def _decide_some(self) -> bool:
+        """Decide for the pods whose turn it is; whether these were so many that others should get theirs."""
+        queue, clock = self._queue, self._clock
+        for _ in range(BATCH):
+            queued = queue.pop(clock.monotonic())
+            if queued is None:
+                return False
             self._schedule(queued)
-            decided += 1
-            if decided % BATCH == 0:
-                await asyncio.sleep(0)
-                await self._workers.room()
+        return True
 
     def _next_due_s(self) -> float | None:
         next_s = self._queue.next_due_s(self._clock.monotonic())
@@ -242,7 +245,7 @@ class _Session:
 
     def _schedule(self, queued: QueuedPod) -> None:
         pod = queued.pod
-        if is_being_deleted(pod):
+        if pod["metadata"].get("deletionTimestamp"):
             note = f"skip schedule deleting pod: {key_of(pod)}"
             self._recorder.event(pod, WARNING, "FailedScheduling", note, action="Scheduling")
             self._queue.done(queued)
@@ -264,32 +267,34 @@ class _Session:
             self._refuse(queued, decision)
 
     def _assume(self, queued: QueuedPod, decision: Bind) -> None:
-        pod = queued.pod
-        claims = plan_claims(self._state, decision.cls, decision.row) if decision.cls.claims else _NO_CLAIMS
-        self._observer.assume(pod, decision.row, decision.cls)
-        self._queue.assumed(queued, self._clock.monotonic())
-        if self._queue.nominations:
-            self._queue.nominations.remove(uid_of(pod))
-        binding = _Binding(queued, pod, decision.node_name, claims)
+        pod, queue = queued.pod, self._queue
+        row, node_name, cls, _ = decision
+        claims = plan_claims(self._state, cls, row) if cls.claims else _NO_CLAIMS
+        self._observer.assume(pod, row, cls, queued.key)
+        if queued.leads is not None:
+            queue.assumed(queued, self._clock.monotonic())
+        if queue.nominations.promised:
+            queue.nominations.remove(uid_of(pod))
+        binding = _Binding(queued, pod, node_name, claims)
         if claims is _NO_CLAIMS:
-            self._workers.submit(queued.key, lambda: self._bind(binding))
+            self._workers.submit(queued.key, partial(self._bind, binding))
             return
         for will_be, is_ in (*claims.reserve, *claims.select):
             self._observer.assume_storage(will_be, is_)
         if claims.waits:
-            self._workers.submit(queued.key, lambda: self._prepare_volumes(binding))
+            self._workers.submit(queued.key, partial(self._prepare_volumes, binding))
         else:
-            self._workers.submit(queued.key, lambda: self._bind(binding))
+            self._workers.submit(queued.key, partial(self._bind, binding))
 
     def _refuse(self, queued: QueuedPod, decision: Refuse) -> None:
-        pod, nominate, promised = queued.pod, decision.nominate, self._queue.nominations
+        pod, nominate, nominations = queued.pod, decision.nominate, self._queue.nominations
         # A pod with a promise, or with victims, is in a place of its own; the others fare as their like do.
-        is_special = nominate or decision.victims or (promised and promised.node_for(uid_of(pod)))
+        is_special = nominate or decision.victims or (nominations.promised and nominations.node_for(uid_of(pod)))
         how = ("uid", uid_of(pod)) if is_special else ("policy", pod["spec"].get("preemptionPolicy"))
         now_s = self._clock.monotonic()
         self._queue.refused(queued, decision.plugins, decision.cls, now_s, how=how, words=decision.message)
         if nominate is not None:
-            promised.put(pod, nominate)
+            nominations.put(pod, nominate)
         self._say(queued, pod, UNSCHEDULABLE, decision.message, nominate)
         if not (nominate and decision.victims):
             return
@@ -398,7 +403,7 @@ class _Session:
         claims = [volumes.get("PersistentVolumeClaim", key_of(wait)) for wait in binding.claims.waits]
         if all(claim is not None and is_bound(claim) for claim in claims):
             del self._waiting[binding.queued.key]
-            self._workers.submit(binding.queued.key, lambda: self._bind(binding))
+            self._workers.submit(binding.queued.key, partial(self._bind, binding))
             return
         for wait, claim in zip(binding.claims.waits, claims, strict=True):
             if claim is None or binding.lost_its_selection(claim):

@@ -1,4 +1,4 @@
-"""A few tasks that do all the writing, so that no pod needs a task of its own."""
+"""A few tasks that do all the writing, so that no pod needs a task of its own; and what wakes the one that decides."""
 
 from __future__ import annotations
 
@@ -15,6 +15,39 @@ _JOBS_PER_WORKER: Final = 8
 """For so many jobs that come together one worker more is woken at once; the others wake each other if need be."""
 
 
+class Wake:
+    """As an ``asyncio.Event`` that one task waits for, again and again, without all that several could need."""
+
+    __slots__ = ("_waiter", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        """Whoever waits goes on, and whoever comes until it is cleared need not wait."""
+        self.is_set = True
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def clear(self) -> None:
+        """From now on there is something to wait for."""
+        self.is_set = False
+
+    def wait(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
+        """What to wait for; only one may at a time."""
+        assert self._waiter is None or self._waiter.done(), "one task waits"
+        waiter: asyncio.Future[None] = loop.create_future()
+        if self.is_set:
+            waiter.set_result(None)
+        else:
+            self._waiter = waiter
+        return waiter
+
+
 class Workers:
     """Jobs of one key run one after the other, in order; those of different keys at the same time."""
 
@@ -23,10 +56,11 @@ class Workers:
         self._backlog_max = backlog_max
         self._jobs: dict[str, list[Job]] = {}
         self._ready: deque[str] = deque()
-        self._idle: deque[asyncio.Future[None]] = deque()
+        self._idle: list[asyncio.Future[None]] = []
         self._coming = 0
         """How many workers were woken and have not looked around yet."""
         self._backlog = 0
+        self._is_full = False
         self._room = asyncio.Event()
         self._room.set()
 
@@ -39,6 +73,7 @@ class Workers:
         """Has a job done soon."""
         self._backlog += 1
         if self._backlog >= self._backlog_max:
+            self._is_full = True
             self._room.clear()
         waiting = self._jobs.get(key)
         if waiting is not None:
@@ -59,13 +94,16 @@ class Workers:
 
     def _put(self, key: str) -> None:
         """Where answers come at once, one worker does all; should it have to wait after all, another is at hand."""
-        self._ready.append(key)
-        if len(self._ready) % _JOBS_PER_WORKER == 2 or len(self._ready) == 1:
+        ready = self._ready
+        ready.append(key)
+        count = len(ready)
+        if count == 1 or count % _JOBS_PER_WORKER == 2:
             self._wake_one()
 
     def _wake_one(self) -> None:
         while self._idle:
-            future = self._idle.popleft()
+            # The one that was busy last: what it works with is still at hand for the processor.
+            future = self._idle.pop()
             if not future.done():
                 future.set_result(None)
                 self._coming += 1
@@ -73,24 +111,26 @@ class Workers:
 
     async def _worker(self) -> None:
         loop = asyncio.get_running_loop()
+        ready, idle, of_key = self._ready, self._idle, self._jobs
         while True:
-            while not self._ready:
+            while not ready:
                 future: asyncio.Future[None] = loop.create_future()
-                self._idle.append(future)
+                idle.append(future)
                 await future
                 self._coming -= 1
-            key = self._ready.popleft()
-            if self._ready and not self._coming:
+            key = ready.popleft()
+            if ready and not self._coming:
                 # One that waits for an answer keeps nobody.
                 self._wake_one()
-            jobs = self._jobs[key]
+            jobs = of_key[key]
             try:
                 await jobs.pop(0)()
             finally:
                 self._backlog -= 1
-                if self._backlog < self._backlog_max:
+                if self._is_full and self._backlog < self._backlog_max:
+                    self._is_full = False
                     self._room.set()
             if jobs:
                 self._put(key)
             else:
-                del self._jobs[key]
+                del of_key[key]
