@@ -8,14 +8,27 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.kube.affinity import PodAffinity
+from holokube.kube.selectors import LabelSelector
 from holokube.packing import ClusterState
-from tests.packing.objects import make_node, make_pod
+from holokube.packing.counters import AffinityMatcher, PodMatcher, SpreadMatcher
+from tests.packing.objects import affinity_term, make_node, make_pod, pod_anti_affinity
 
 JsonObject = dict[str, Any]
 NODES = ("n0", "n1")
 NAMES = ("p0", "p1", "p2", "p3")
 LABELS = ({}, {"app": "a"}, {"app": "a", "zone": "x"})
-STEPS = ("add", "add", "end", "remove", "assume", "many", "node", "no node", "fork", "rollback", "commit")
+STEPS = ("add", "add", "end", "remove", "assume", "many", "node", "no node", "fork", "rollback", "commit", "ask")
+QUESTIONS: tuple[PodMatcher, ...] = (
+    SpreadMatcher("default", LabelSelector.from_labels({"app": "a"})),
+    SpreadMatcher("default", LabelSelector.from_labels({"zone": "x"})),
+    SpreadMatcher(
+        "default", LabelSelector.from_json({"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]})
+    ),
+    AffinityMatcher(
+        PodAffinity.of_pod(make_pod("q", affinity=pod_anti_affinity(affinity_term("a", "zone")))).anti_required
+    ),
+)
 
 
 def counted(state: ClusterState) -> list[dict[Any, int]]:
@@ -30,12 +43,23 @@ def counted(state: ClusterState) -> list[dict[Any, int]]:
     for placed in state.pods.values():
         row = state.node_names.get(placed.node_name)
         if row is not None:
-            key = (placed.namespace, tuple(placed.labels.items()))
+            key = (placed.namespace, tuple(placed.labels.get(name) for name in state.counters._asked))
             by_hand[key, placed.is_terminating, row] += placed.count
             assert placed.label_set is None or state.counters._label_sets[key] is placed.label_set
         else:
             assert placed.label_set is None
     return [dict(table), dict(by_hand)]
+
+
+def meant(state: ClusterState, matcher: PodMatcher) -> dict[int, int]:
+    """The pods that a matcher means by row, each asked for itself."""
+    found: Counter[int] = Counter()
+    for placed in state.pods.values():
+        row = state.node_names.get(placed.node_name)
+        counts = matcher.counts_terminating or not placed.is_terminating
+        if row is not None and counts and matcher.matches(placed.namespace, placed.labels, {}):
+            found[row] += placed.count
+    return dict(found)
 
 
 def a_pod(data: st.DataObject, name: str, **more: Any) -> JsonObject:
@@ -48,6 +72,8 @@ def a_pod(data: st.DataObject, name: str, **more: Any) -> JsonObject:
 @given(st.data())
 def test_label_sets_count_what_is_there_whatever_happens(data: st.DataObject) -> None:
     state, forks = ClusterState(), 0
+    asked: set[PodMatcher] = set()
+    asker = state.class_of(make_pod("asker"))
     for name in NODES:
         state.add_node(make_node(name))
     for number in range(data.draw(st.integers(1, 30))):
@@ -81,5 +107,28 @@ def test_label_sets_count_what_is_there_whatever_happens(data: st.DataObject) ->
             case "commit" if forks:
                 state.commit()
                 forks -= 1
+            case "ask":
+                asked.add(data.draw(st.sampled_from(QUESTIONS)))
+        for matcher in sorted(asked, key=QUESTIONS.index):
+            answer = state.pods_per_row(asker, matcher).tolist()
+            assert {row: pods for row, pods in enumerate(answer) if pods} == meant(state, matcher)
         table, by_hand = counted(state)
         assert table == by_hand
+
+
+def test_pods_that_differ_in_what_nobody_asks_for_are_counted_together_until_somebody_does() -> None:
+    state, cls = ClusterState(), ClusterState().class_of(make_pod("asker"))
+    state.add_node(make_node("n0"))
+    for name in NAMES:
+        state.assume_pod(make_pod(name, labels={"job": name}), 0)
+    first = state.pod("default/p0")
+    assert first is not None and first.pod is not None and len(state.counters._label_sets) == 1
+    bound = {**first.pod, "metadata": {**first.pod["metadata"], "labels": {"job": "p0", "zone": "x"}},
+             "spec": {**first.pod["spec"], "nodeName": "n0"}}  # fmt: skip
+    assert state.renew_pod(first, bound) and len(state.counters._label_sets) == 1
+    own = SpreadMatcher("default", LabelSelector.from_labels({"job": "p0"}))
+    assert state.pods_per_row(cls, own)[0] == 1
+    assert len(state.counters._label_sets) == len(NAMES)
+    for name in NAMES:
+        state.remove_pod(f"default/{name}")
+    assert state.pods_per_row(cls, own)[0] == 0 and not state.counters._label_sets

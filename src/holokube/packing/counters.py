@@ -7,7 +7,7 @@ pods and nodes come and go, each change costing as much as it touches.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
@@ -24,8 +24,8 @@ from holokube.packing.podclass import PodClass
 NamespaceLabels = Mapping[str, Mapping[str, str]]
 
 _K = TypeVar("_K", bound=Hashable)
-_LabelKey = tuple[str, tuple[tuple[str, str], ...]]
-"""A namespace, and labels in the order in which they are written: two sets with the same labels do no harm."""
+_LabelKey = tuple[str, tuple[str | None, ...]]
+"""A namespace, and the values of the labels that somebody asks for."""
 _REMEMBERED_PULLS: Final = 4096
 
 
@@ -35,6 +35,10 @@ class PodMatcher(Protocol):
     @property
     def counts_terminating(self) -> bool:
         """Whether pods on their way out count as well."""
+
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """The labels of pods that it looks at: those that agree in them are alike to it."""
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
         """Whether a pod of that namespace with these labels is meant."""
@@ -48,6 +52,11 @@ class SpreadMatcher:
     selector: LabelSelector
     counts_terminating: bool = False
 
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """See :class:`PodMatcher`."""
+        return tuple([requirement.key for requirement in self.selector.requirements])
+
     def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
         """See :class:`PodMatcher`. An empty selector counts nobody: upstream treats it so."""
         del namespaces
@@ -60,6 +69,11 @@ class AffinityMatcher:
 
     terms: tuple[PodAffinityTerm, ...]
     counts_terminating: bool = True
+
+    @property
+    def label_keys(self) -> tuple[str, ...]:
+        """See :class:`PodMatcher`."""
+        return tuple([requirement.key for term in self.terms for requirement in term.selector.requirements])
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
         """See :class:`PodMatcher`."""
@@ -237,7 +251,10 @@ class Counter:
 
 
 class LabelSet:
-    """The pods with the same namespace and the same labels, and which counters count them."""
+    """The pods of a namespace whose labels are the same as far as anybody asks for them, and which counters count them.
+
+    Most labels nobody asks for: those that a Job gives to its pods alone, or those that a pod gets from its node.
+    """
 
     __slots__ = (
         "counters", "counters_at", "key", "labels", "namespace", "of_terminating", "rows", "terminating_rows",
@@ -266,8 +283,10 @@ class LabelSet:
 class CounterTable:
     """All counters and tallies in use."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, count_labels_again: Callable[[], None]) -> None:
+        """``count_labels_again`` is called when the pods of all label sets have to be told once more."""
         self._nodes = nodes
+        self._count_labels_again = count_labels_again
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self._counters: dict[PodMatcher, Counter] = {}
         self._counters_by_label: dict[tuple[str, str] | None, dict[PodMatcher, Counter]] = {}
@@ -279,6 +298,8 @@ class CounterTable:
         self._tallies: dict[tuple[str, Hashable], Ground] = {}
         self._label_sets: dict[_LabelKey, LabelSet] = {}
         """Those that have pods on nodes."""
+        self._asked: tuple[str, ...] = ()
+        """The labels that any matcher so far has looked at."""
         self._epoch = 0
         self.holders_epoch = 0
         """Moves when an anti-affinity term is carried by its first pod, or by none any more."""
@@ -286,8 +307,9 @@ class CounterTable:
     # Pods
 
     def label_set(self, namespace: str, labels: Mapping[str, str]) -> LabelSet:
-        """The pods with these labels. It is the one to tell of them for as long as it has any on a node."""
-        key = (namespace, tuple(labels.items()))
+        """The pods with such labels. It is the one to tell of them for as long as it has any on a node, and nobody asks
+        for another label."""
+        key = namespace, tuple(map(labels.get, self._asked))
         label_set = self._label_sets.get(key)
         if label_set is None:
             label_set = self._label_sets[key] = LabelSet(key, labels)
@@ -302,7 +324,9 @@ class CounterTable:
 
     def change_pods_on(self, row: int, cls: PodClass, label_set: LabelSet, terminating: bool, pods: int) -> None:
         """The same on one node."""
-        for counter in self._counters_of(label_set, terminating):
+        if label_set.counters_at != self._epoch:
+            self._find_counters(label_set)
+        for counter in label_set.of_terminating if terminating else label_set.counters:
             counter.add(row, pods)
         if label_set.add(row, pods, terminating=terminating):
             del self._label_sets[label_set.key]
@@ -339,20 +363,23 @@ class CounterTable:
 
     def _counters_of(self, label_set: LabelSet, terminating: bool) -> list[Counter]:
         if label_set.counters_at != self._epoch:
-            label_set.counters_at = self._epoch
-            by_label = self._counters_by_label
-            label_set.counters = [
-                counter
-                for label in (None, *label_set.labels.items())
-                if label in by_label
-                for matcher, counter in by_label[label].items()
-                if matcher.matches(label_set.namespace, label_set.labels, self.namespaces)
-            ]
-            label_set.of_terminating = [
-                counter for counter in label_set.counters
-                if counter.matcher is not None and counter.matcher.counts_terminating
-            ]  # fmt: skip
+            self._find_counters(label_set)
         return label_set.of_terminating if terminating else label_set.counters
+
+    def _find_counters(self, label_set: LabelSet) -> None:
+        by_label = self._counters_by_label
+        label_set.counters_at = self._epoch
+        label_set.counters = [
+            counter
+            for label in (None, *label_set.labels.items())
+            if label in by_label
+            for matcher, counter in by_label[label].items()
+            if matcher.matches(label_set.namespace, label_set.labels, self.namespaces)
+        ]
+        label_set.of_terminating = [
+            counter for counter in label_set.counters
+            if counter.matcher is not None and counter.matcher.counts_terminating
+        ]  # fmt: skip
 
     def _change_holder(
         self, holders: dict[_K, Counter], key: _K, term: PodAffinityTerm, row: int, pods: int
@@ -491,11 +518,20 @@ class CounterTable:
     def _counter(self, matcher: PodMatcher) -> Counter:
         counter = self._counters.get(matcher)
         if counter is None:
+            self._ask_for(matcher.label_keys)
             counter = self._counters[matcher] = Counter(matcher)
             self._counters_by_label.setdefault(_needed_label(matcher), {})[matcher] = counter
             self._count_all(matcher, counter)
             self._epoch += 1
         return counter
+
+    def _ask_for(self, keys: tuple[str, ...]) -> None:
+        """From now on pods that differ in these labels are counted apart."""
+        asked = tuple(dict.fromkeys((*self._asked, *keys)))
+        if len(asked) > len(self._asked):
+            self._asked = asked
+            self._label_sets.clear()
+            self._count_labels_again()
 
     def _drop_if_unused(self, counter: Counter) -> None:
         if not counter.tallies and not counter.users:

@@ -61,7 +61,7 @@ class ClusterState(Experiments):
         """
         super().__init__()
         self.nodes = NodeTable()
-        self.counters = CounterTable(self.nodes)
+        self.counters = CounterTable(self.nodes, self._count_labels_again)
         self.ports = PortUsage()
         self.volumes = VolumeCatalog()
         self.volume_usage = VolumeUsage()
@@ -420,6 +420,17 @@ class ClusterState(Experiments):
         self.usage_journal.extend(pods_on_rows)
         label_set = self.counters.label_set(placed.namespace, placed.labels)
         self.counters.change_pods(cls, label_set, placed.is_terminating, pods_on_rows.items())
+
+    def _count_labels_again(self) -> None:
+        """Tell of all pods by their labels, which are looked at in another way from now on."""
+        counters, row_of = self.counters, self.nodes.row_of
+        for placed in self._pods.values():
+            row = row_of.get(placed.node_name)
+            if row is not None:
+                label_set = counters.label_set(placed.namespace, placed.labels)
+                label_set.add(row, placed.count, terminating=placed.is_terminating)
+                if placed.label_set is not None:
+                    placed.label_set = label_set
 
     # Other objects
 
