@@ -51,6 +51,20 @@ def test_a_pod_that_nobody_could_select_is_asked_about_anew_when_somebody_can() 
     assert str(spread.selector_of(pod)) == "app=x"
 
 
+def test_services_that_select_nobody_are_known_until_one_changes() -> None:
+    spread, services, sets = world()
+    services.put("default/kubernetes", {"kind": "Service", "metadata": {"name": "kubernetes", "namespace": "default"}})
+    put(sets, "ReplicaSet", "rs", {"matchLabels": {"hash": "1"}})
+    pod, bare = owned("Job", "j"), waiting("p", labels={"app": "x"})
+    for _ in range(2):
+        assert spread.selector_of(pod) is None and spread.selector_of(bare) is None
+        assert str(spread.selector_of(owned("ReplicaSet", "rs"))) == "hash=1"
+    put(services, "Service", "s", {"app": "x"})
+    spread.forget()
+    assert str(spread.selector_of(pod)) == "app=x" == str(spread.selector_of(bare))
+    assert str(spread.selector_of(owned("ReplicaSet", "rs"))) == "app=x,hash=1"
+
+
 def test_pods_with_constraints_of_their_own_get_no_others() -> None:
     spread, services, _ = world()
     put(services, "Service", "s", {"app": "x"})

@@ -53,9 +53,15 @@ class Amounts:
 
     def take(self, requests: ResourceVector, requests_nonzero: tuple[int, int], row: int, pods: int) -> None:
         """So many pods with these requests came to a node, or (fewer than none) left it."""
-        amounts, nonzero = self.rows(requests, requests_nonzero)
-        nodes = self._nodes
+        nodes, known = self._nodes, self._rows.get(id(requests))
         used, used_nonzero = nodes.used[row], nodes.used_nonzero[row]
+        # As ``rows`` has it, without the call: all pods of a class ask for the same, and one comes after the other.
+        if known is not None and known[0] is requests and known[1] == requests_nonzero and len(known[2]) == len(used):
+            _, _, amounts, nonzero = known
+        else:
+            amounts, nonzero = self.rows(requests, requests_nonzero)
+            # A resource that is new to the table makes another one of it.
+            used = nodes.used[row]
         if pods == 1:
             used += amounts
             used_nonzero += nonzero

@@ -43,7 +43,10 @@ class _Seen:
         if self.namespace != namespace or self.spec != spec:
             return False
         own = self.labels
-        return own == labels or not any(own.get(key) != labels.get(key) for key in watched)
+        for key in watched:  # noqa: SIM110 - a plain loop costs half of all() with a generator
+            if own.get(key) != labels.get(key):
+                return False
+        return True
 
 
 class ClassTable:
@@ -75,7 +78,7 @@ class ClassTable:
                 self._ignore(cls, labels)
                 return cls
         cls = self._class_of(pod, merge_label_keys)
-        if containers and not any(use.ephemeral_of for use in cls.claims):
+        if containers and not (cls.claims and any(use.ephemeral_of for use in cls.claims)):
             if len(self._seen) >= _TEMPLATES_KEPT:
                 self._seen.clear()
             self._seen[id(containers)] = _Seen(containers, namespace, dict(labels), dict(spec), ref(cls))
@@ -95,9 +98,10 @@ class ClassTable:
     def _ignore(self, cls: PodClass, labels: Mapping[str, str]) -> None:
         """Note that members of a class have these labels, which nobody asked for yet."""
         ignored, watched = cls.ignored_keys, self._watched
-        for key in labels:
-            if key not in ignored and key not in watched:
-                ignored.add(key)
+        if not ignored.issuperset(labels):
+            for key in labels:
+                if key not in ignored and key not in watched:
+                    ignored.add(key)
 
     def _class_of(self, pod: Mapping[str, Any], merge_label_keys: bool) -> PodClass:
         labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY

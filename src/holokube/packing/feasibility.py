@@ -182,15 +182,14 @@ class Feasibility:
 
     def mask(self, cls: PodClass) -> BoolArray:
         """Where a pod of the class may go: a read-only array over all rows."""
-        verdict, state = self.verdict(cls), self._state
+        state, verdict = self._state, self._verdicts.get(cls)
+        if verdict is None:
+            verdict = self.verdict(cls)
+        else:
+            self._verdicts.move_to_end(cls)
         has_other_rules = verdict.rules_at != state.counters.holders_epoch
         if has_other_rules:
-            verdict.rules_at = state.counters.holders_epoch
-            for scope, rules in self._by_scope.items():
-                verdict.rules[scope] = [rule for rule in rules if rule.concerns(state, cls)]
-            verdict.amounts = self._amounts(verdict, cls)
-            verdict.is_by_row = not (verdict.rules[_CLUSTER] or _may_be_refused(cls))
-            verdict.stamp = None
+            self._choose_rules(verdict, cls)
         is_late = verdict.usage_at != state.usage_journal.end or verdict.node_at != state.node_journal.end
         changed = is_late and self._refresh_rows(verdict, cls)
         if verdict.is_by_row:
@@ -217,6 +216,15 @@ class Feasibility:
         verdict.answer = verdict.mask.view()
         verdict.answer.flags.writeable = False
         return verdict.answer
+
+    def _choose_rules(self, verdict: Verdict, cls: PodClass) -> None:
+        state = self._state
+        verdict.rules_at = state.counters.holders_epoch
+        for scope, rules in self._by_scope.items():
+            verdict.rules[scope] = [rule for rule in rules if rule.concerns(state, cls)]
+        verdict.amounts = self._amounts(verdict, cls)
+        verdict.is_by_row = not (verdict.rules[_CLUSTER] or _may_be_refused(cls))
+        verdict.stamp = None
 
     def _refresh_rows(self, verdict: Verdict, cls: PodClass) -> bool:
         """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
@@ -277,9 +285,9 @@ class Feasibility:
                     fits = False
                     break
             usage_ok[row] = fits
-            may_go = fits and bool(node_ok[row])
             # As plain values: numpy's own take their time to be compared.
-            if may_go is not bool(base[row]):
+            may_go = fits and node_ok.item(row)
+            if may_go is not base.item(row):
                 changed.append((row, may_go))
         if not changed:
             return False

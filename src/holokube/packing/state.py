@@ -181,7 +181,7 @@ class ClusterState(Experiments):
         if key in self._pods:
             raise PackingError(f'pod "{key}" is already on node "{self._pods[key].node_name}"',
                                hint="Remove it first.")  # fmt: skip
-        self._insert(self._as_placed(key, pod, self._checked_name(row), cls=cls))
+        self._insert(self._as_placed(key, pod, self._checked_name(row), None, cls))
         return key
 
     def place(self, cls: PodClass, row: int, key: str = "") -> str:
@@ -273,32 +273,34 @@ class ClusterState(Experiments):
         return sorted(self._pods_on.get(self.nodes.names[row], _NO_PODS).values(), key=_NUMBER)
 
     def _checked_name(self, row: int) -> str:
-        if not 0 <= row < len(self.nodes.names) or not self.nodes.present[row]:
+        names = self.nodes.names
+        # A row without a node has no name.
+        name = names[row] if 0 <= row < len(names) else ""
+        if not name:
             raise PackingError(f"row {row} has no node", hint="Take rows from node_names or feasible().")
-        return self.nodes.names[row]
+        return name
 
     def _as_placed(
         self, key: str, pod: JsonObject, node_name: str, known: PlacedPod | None = None, cls: PodClass | None = None
     ) -> PlacedPod:
         """``known`` is what it was so far: a pod that is asked to end takes what it took."""
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or _EMPTY
-        is_as_before = known is not None and known.takes_as_before(pod)
-        if known is not None and is_as_before:
-            cls = known.cls
+        is_as_before = False
+        if known is not None and known.takes_as_before(pod):
+            is_as_before, cls = True, known.cls
         if cls is None or cls.is_stale:
             # Where a pod is bound to does not make it another kind of pod.
             plain = {name: value for name, value in spec.items() if name != "nodeName"}
             cls = self.class_of({"metadata": metadata, "spec": plain})
         requests, requests_nonzero = cls.requests, cls.requests_nonzero
-        if known is not None and is_as_before:
+        if is_as_before and known is not None:
             requests, requests_nonzero = known.requests, known.requests_nonzero
         elif status.get("containerStatuses") or status.get("resources"):
             # A container in the middle of a resize takes the larger of what it has and what it wants.
             requests, requests_nonzero = requests_of(pod, use_status=True), requests_nonzero_of(pod, use_status=True)
         return PlacedPod(
             key, cls, node_name, metadata.get("namespace") or "", metadata.get("labels") or {},
-            requests, requests_nonzero, bool(metadata.get("deletionTimestamp")), pod,
-            priority=spec.get("priority") or 0,
+            requests, requests_nonzero, bool(metadata.get("deletionTimestamp")), pod, 0, spec.get("priority") or 0,
         )  # fmt: skip
 
     def _insert(self, placed: PlacedPod) -> None:
@@ -459,7 +461,8 @@ class ClusterState(Experiments):
 
     def feasible(self, cls: PodClass) -> BoolArray:
         """Which rows may take a pod of the class now. Read-only, and not changed by later changes of the state."""
-        self._check(cls)
+        if cls.is_stale:
+            self._check(cls)
         return self._feasibility.mask(cls)
 
     def recompute(self, cls: PodClass) -> BoolArray:

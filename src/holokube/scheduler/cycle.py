@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holokube.base.rng import Rng
 from holokube.kube.types import JsonObject
@@ -21,12 +21,13 @@ from holokube.scheduler import messages
 from holokube.scheduler.filtering import NO_RIVALS, Filtering
 from holokube.scheduler.hints import ANY_NODE
 from holokube.scheduler.nominations import Nominations
-from holokube.scheduler.pod_facts import nominated_node_of, uid_of
+from holokube.scheduler.pod_facts import uid_of
 from holokube.scheduler.preemption import preempt
 
 NO_NODES: Final = frozenset({ANY_NODE})
 Score = Callable[[PodClass, JsonObject, RowArray], IntArray]
 """One total per row, the larger the better."""
+_EMPTY: Final[Mapping[str, Any]] = {}
 _REFUSALS_KEPT: Final = 256
 _CLASSES_KEPT: Final = 256
 _LABELS_KEPT: Final = 1024
@@ -87,13 +88,15 @@ class Cycle:
 
     def decide(self, pod: JsonObject, now: datetime) -> Decision:
         """Where a pod goes."""
-        state, filtering = self._state, self._filtering
-        rivals = filtering.rivals(pod) if self._nominations else NO_RIVALS
+        state, filtering, nominations = self._state, self._filtering, self._nominations
+        promised, rivals = (pod.get("status") or _EMPTY).get("nominatedNodeName") or "", NO_RIVALS
+        if nominations.promised:
+            rivals = filtering.rivals(pod)
+            promised = promised or nominations.node_for(uid_of(pod))
         cls = filtering.class_of(pod, rivals) if rivals else self._class_of(pod)
         node_names = state.nodes.row_of
         if not node_names:
             return Refuse(messages.NO_NODES, NO_NODES, cls, nominate="")
-        promised = nominated_node_of(pod) or (self._nominations.node_for(uid_of(pod)) if self._nominations else "")
         kind = None
         if not promised:
             spec = pod["spec"]
@@ -105,10 +108,10 @@ class Cycle:
             row = node_names.get(promised)
             if row is not None and filtering.fits(cls, row, rivals.get(row, ())):
                 return Bind(row, promised, cls, 1)
-        rows = self._rows(cls, filtering.feasible(cls, rivals))
+        rows = self._rows(cls, filtering.feasible(cls, rivals) if rivals else filtering.mask(cls))
         if len(rows):
             row = self._choose(cls, pod, rows)
-            return Bind(row, state.name_of(row), cls, len(rows))
+            return Bind(row, state.nodes.names[row], cls, len(rows))
         refusal = self._refuse(pod, cls, rivals, now)
         if kind is not None and not refusal.victims:
             self._remember(kind, refusal)
@@ -124,7 +127,7 @@ class Cycle:
             if not cls.is_stale:
                 return cls
         cls = self._state.class_of(pod)
-        if not any(use.ephemeral_of for use in cls.claims):
+        if not (cls.claims and any(use.ephemeral_of for use in cls.claims)):
             if len(self._latest) >= _LABELS_KEPT:
                 self._latest.clear()
             self._latest[id(labels)] = labels, spec, namespace, cls
@@ -151,7 +154,8 @@ class Cycle:
             return int(rows[0])
         totals = self._score(cls, pod, rows)
         best = (totals == totals[totals.argmax()]).nonzero()[0]
-        return int(rows[best[self._rng.randrange(len(best)) if len(best) > 1 else 0]])
+        count = len(best)
+        return rows.item(best.item(self._rng.randrange(count) if count > 1 else 0))
 
     def _refuse(
         self, pod: JsonObject, cls: PodClass, rivals: Mapping[int, Sequence[JsonObject]], now: datetime

@@ -35,6 +35,8 @@ class DefaultSpread:
         self._services = services
         self._owners = owners
         self._known: dict[Hashable, LabelSelector | None] = {}
+        self._serving: dict[str, bool] = {}
+        """By namespace that has services, whether any of them selects pods."""
         self._latest: dict[int, _Latest] = {}
         """By the identity of references to owners: those who make pods mostly give all of them the very same."""
 
@@ -42,6 +44,7 @@ class DefaultSpread:
         """A service or an owner changed."""
         self._known.clear()
         self._latest.clear()
+        self._serving.clear()
 
     def selector_of(self, pod: JsonObject) -> LabelSelector | None:
         """What selects a pod; None if nothing does."""
@@ -55,9 +58,13 @@ class DefaultSpread:
             and latest.labels is metadata.get("labels") and latest.namespace == namespace
         ):  # fmt: skip
             return latest.selector
-        reference = next((r for r in references or () if r.get("controller")), None)
+        reference = None
+        for each in references or ():
+            if each.get("controller"):
+                reference = each
+                break
         has_owner = reference is not None and reference.get("kind") in self._owners
-        if not has_owner and namespace and not self._services.has_any(namespace):
+        if not (has_owner or self._may_serve(namespace)):
             # As with a pod of a Job: there is nobody who could select it.
             return None
         selector = self._selector_of(pod, namespace, labels_of(pod), reference)
@@ -66,6 +73,19 @@ class DefaultSpread:
                 self._latest.clear()
             self._latest[id(references)] = _Latest(references, metadata.get("labels"), namespace, selector)
         return selector
+
+    def _may_serve(self, namespace: str) -> bool:
+        """Whether any service of a namespace selects pods; one that is not given means all."""
+        found = self._serving.get(namespace)
+        if found is None:
+            if namespace and not self._services.has_any(namespace):
+                return False
+            if len(self._serving) >= _KEPT:
+                self._serving.clear()
+            services = self._services.list(namespace)
+            found = any((service.get("spec") or _EMPTY).get("selector") is not None for service in services)
+            self._serving[namespace] = found
+        return found
 
     def _selector_of(
         self, pod: JsonObject, namespace: str, labels: Mapping[str, str], reference: JsonObject | None

@@ -6,7 +6,7 @@ not counted: the new pod must fit either way, since nobody knows yet whether the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from holokube.kube.types import JsonObject
@@ -30,13 +30,12 @@ class Filtering:
         self.state = state
         self._nominations = nominations
         self._own: Feasibility | None = None
+        self.mask: Callable[[PodClass], BoolArray] = state.feasible
+        """Where a pod of a class may go, whoever was promised what."""
         if disabled:
             filters = tuple(rule for rule in DEFAULT_FILTERS if rule.name not in disabled)
             self._own = Feasibility(state, filters, _REMEMBERED_CLASSES)
-
-    def mask(self, cls: PodClass) -> BoolArray:
-        """Where a pod of a class may go, whoever was promised what."""
-        return self.state.feasible(cls) if self._own is None else self._own.mask(cls)
+            self.mask = self._own.mask
 
     def _diagnose(self, cls: PodClass) -> Diagnosis:
         return self.state.diagnose(cls) if self._own is None else self._own.diagnose(cls)
@@ -59,7 +58,7 @@ class Filtering:
 
     def feasible(self, cls: PodClass, rivals: Mapping[int, Sequence[JsonObject]]) -> BoolArray:
         """Where a pod of a class may go with and without its rivals."""
-        mask = self.state.feasible(cls) if self._own is None else self._own.mask(cls)
+        mask = self.mask(cls)
         if not rivals:
             return mask
         contested = {row: pods for row, pods in rivals.items() if mask[row]}

@@ -100,6 +100,13 @@ class Scoring:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
         totals: IntArray = self._fill_totals(cls, pod).take(rows)
         totals += self._kind_totals(cls, pod, rows)
+        wishes = cls.wishes
+        if (
+            selector is None and not (wishes.spread or wishes.affinity or wishes.anti_affinity)
+            and not state.counters.has_pulls
+        ):  # fmt: skip
+            # Nothing draws it near other pods, or away from them.
+            return totals
         question = Question(state, cls, pod, rows, self._all, selector, self._plans)
         for score, weight in self._of_pods:
             points = score.points(question)
@@ -174,7 +181,7 @@ class Scoring:
         # Neither number ever becomes smaller, so that their sum moves with each of them.
         nodes_at = state.node_journal.end + state.nodes.images.version
         spec, latest = pod["spec"], self._latest
-        if latest is not None and latest[0] is spec and latest[1] is cls:
+        if latest is not None and latest[1] is cls and _has_same_images(latest[0], spec):
             kept: _Kind | None = latest[2]
         else:
             kept = _kept(self._kinds, (cls, _images(spec)))
@@ -195,6 +202,17 @@ class Scoring:
         if cls.wishes.nodes.terms or nodes.discouraging_taints(cls.tolerations, ALL).any():
             return False
         return not any(nodes.images.sizes(image_with_tag(image or "")) for listed in images for image in listed)
+
+
+def _has_same_images(spec: JsonObject, other: JsonObject) -> bool:
+    """Whether two pods plainly want to run the same. Copies of a template often have these parts in common."""
+    if spec is other:
+        return True
+    return (
+        spec.get("containers") is other.get("containers")
+        and spec.get("initContainers") is other.get("initContainers")
+        and spec.get("volumes") is other.get("volumes")
+    )
 
 
 def _images(spec: JsonObject) -> Images:

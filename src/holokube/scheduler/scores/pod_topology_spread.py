@@ -42,6 +42,8 @@ class PodTopologySpread:
 
     def points(self, question: Question) -> IntArray | None:
         """100 where the fewest pods are; nodes without the labels of all constraints get nothing."""
+        if question.default_selector is None and not question.cls.wishes.spread:
+            return None
         spread = _spread(question)
         if spread is None or not len(question.rows):
             return None
