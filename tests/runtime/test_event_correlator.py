@@ -146,6 +146,52 @@ def test_events_are_combined_counted_and_throttled_by_the_rules(
         assert write is None or (write.patch is not None) == write.is_patch == (write.event["count"] > 1)
 
 
+class PlainCaches:
+    """Which event is made and which is counted up, where so many are remembered of subjects, of reasons and of events."""
+
+    def __init__(self, entries: int, similar_max: int, burst: int) -> None:
+        self.entries, self.similar_max, self.burst = entries, similar_max, burst
+        self.messages: dict[Any, list[str]] = {}
+        self.counts: dict[Any, int] = {}
+        self.tokens: dict[Any, int] = {}
+
+    def _renew(self, cache: dict[Any, Any], key: Any, default: Any) -> Any:
+        value = cache[key] = cache.pop(key, default)
+        while len(cache) > self.entries:
+            del cache[next(iter(cache))]
+        return value
+
+    def tell(self, subject: tuple[str, str], reason: str, message: str) -> int | None:
+        messages = self._renew(self.messages, (subject, reason), [])
+        if message not in messages:
+            messages.append(message)
+        is_combined = len(messages) >= self.similar_max
+        if is_combined:
+            messages.pop(0)
+        key = (subject, reason) if is_combined else (subject, reason, message)
+        self.counts[key] = self._renew(self.counts, key, 0) + 1
+        left = self._renew(self.tokens, subject, self.burst)
+        self.tokens[subject] = max(0, left - 1)
+        return self.counts[key] if left >= 1 else None
+
+
+@given(
+    st.integers(1, 5), st.integers(1, 4), st.integers(1, 6),
+    st.lists(st.tuples(st.sampled_from(("a", "b", "c")), st.sampled_from(("Normal", "Warning")), st.sampled_from("RS"),
+                       st.sampled_from("uvwxyz")), max_size=60),
+)  # fmt: skip
+def test_whatever_is_forgotten_is_forgotten_in_the_order_in_which_it_was_last_told(
+    entries: int, similar_max: int, burst: int, told: list[tuple[str, str, str, str]]
+) -> None:
+    book = correlator(VirtualClock(), cache_entries=entries, similar_max=similar_max, spam_burst=burst)
+    plain = PlainCaches(entries, similar_max, burst)
+    for name, type_, reason, message in told:
+        write = book.correlate(core_event(message, reason=reason, name=name, type=type_))
+        wanted = plain.tell((name, type_), reason, message)
+        assert (None if write is None else write.event["count"]) == wanted
+        assert write is None or write.is_patch == (wanted != 1)
+
+
 def test_a_renamed_event_is_counted_under_its_new_name() -> None:
     book = correlator(VirtualClock())
     write = book.correlate(core_event("a"))

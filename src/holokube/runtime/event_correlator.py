@@ -75,6 +75,8 @@ class Occurrence(msgspec.Struct, eq=False):
     name: str = ""
     """That of the event on the server, if it is another than its own."""
     made: JsonObject | None = None
+    is_combined: bool = False
+    """Whether it stands for several that are only similar."""
     is_patch: ClassVar[bool] = False
     patch: ClassVar[None] = None
 
@@ -174,8 +176,10 @@ class Correlator(Protocol):
 class PatientCorrelator(Correlator, Protocol):
     """One that never owes anything, so that it may be told late what happened, as long as it is in order."""
 
-    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
-        """As ``consider`` would have answered when the monotonic clock read ``now_s``."""
+    def count_at(self, occurrence: Occurrence, now_s: float) -> Occurrence | None:
+        """The first of its kind, on which the event has been counted: itself, if it is that, and then it is to be made;
+        otherwise a patch counts it up. None when ``consider`` would have written nothing when the monotonic clock read
+        ``now_s``."""
 
 
 class LruCache(Generic[K, V]):
@@ -220,6 +224,18 @@ class _Similar(msgspec.Struct, eq=False):
     """All of them; made for the second one, as most events are the only ones of their kind."""
 
 
+class _Teller(msgspec.Struct, eq=False):
+    """How many events may still be told of a subject, and when that was so: a TokenBucket in as little as can be, for
+    nearly every event has a subject of its own.
+
+    It also stands for its subject, whose many words need not be looked at again then for each thing that is kept of it.
+    """
+
+    subject: Hashable
+    tokens: float
+    updated_s: float
+
+
 class CountingCorrelator:
     """core/v1: aggregate, count, then filter, in client-go's order."""
 
@@ -245,56 +261,62 @@ class CountingCorrelator:
         self._spam_burst = float(spam_burst)
         self._spam_per_s = spam_per_s
         self._passes = passes
+        # What is kept of an event is renewed with each like it, and all three keep as many: whatever one of the others
+        # knows of a subject goes no later than its teller, so that a new one never stands for what an old one told.
+        self._tellers: LruCache[Hashable, _Teller] = LruCache(cache_entries)
         self._similar: LruCache[Hashable, _Similar] = LruCache(cache_entries)
         self._seen: LruCache[Hashable, Occurrence] = LruCache(cache_entries)
         """The first of its kind, on whose event on the server repeats are counted."""
-        self._tokens: LruCache[Hashable, list[float]] = LruCache(cache_entries)
-        """How many events each subject may still tell, and when that was so: a TokenBucket in as little as can be, for
-        nearly every event has a subject of its own."""
 
     def correlate(self, event: JsonObject) -> EventWrite | None:
         """As ``consider``, for an event that was made already."""
         return self.consider(Occurrence.of_core(event))
 
     def consider(self, occurrence: Occurrence) -> EventWrite | None:
-        return self.consider_at(occurrence, self._clock.monotonic())
+        now_s = self._clock.monotonic()
+        first = self.count_at(occurrence, now_s)
+        if first is None or first.count == 1:
+            return first
+        counted = self._combined(occurrence, now_s) if first.is_combined else occurrence
+        return _Repeat(first.key, partial(_count_up, counted, first, first.count))
 
-    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
+    def count_at(self, occurrence: Occurrence, now_s: float) -> Occurrence | None:
         kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
         reason, message = occurrence.reason, occurrence.message
         subject = (occurrence.source, kind, namespace, name, uid, api_version, occurrence.type)
-        group = (subject, reason)
+        teller = self._tellers.find(subject)
+        similar = None
+        if teller is None:
+            teller = _Teller(subject, self._spam_burst, now_s)
+            self._tellers.add(subject, teller)
+            group = (teller, reason)
+        else:
+            # The very key is found again without a look at its words.
+            self._tellers.renew(teller.subject)
+            group = (teller, reason)
+            similar = self._similar.find(group)
         # Most events are the only ones of their kind: what is kept of the others is looked at for those only.
-        similar = self._similar.find(group)
+        seen = None
         if similar is None:
             self._similar.add(group, _Similar(message, now_s))
             is_combined = self._similar_max <= 1
+            key: Hashable = group if is_combined else (teller, reason, field_path, message)
         else:
             self._similar.renew(group)
             # From the tenth message of the same reason on, all of them go into one event.
             is_combined = self._has_many_messages(similar, message, now_s)
-        key: Hashable = group if is_combined else (subject, reason, field_path, message)
-        seen = self._seen.find(key)
-        if seen is not None:
-            self._seen.renew(key)
-            seen.count += 1
+            key = group if is_combined else (teller, reason, field_path, message)
+            seen = self._seen.find(key)
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
-        if self._passes is not None:
-            passes = self._passes(occurrence, now_s)
-        elif (tokens := self._tokens.find(subject)) is not None:
-            self._tokens.renew(subject)
-            passes = self._passes_spam_filter(tokens, now_s)
-        else:
-            self._tokens.add(subject, [self._spam_burst - 1.0, now_s])
-            passes = True
-        if seen is not None and not passes:
-            return None
-        counted = self._combined(occurrence, now_s) if is_combined else occurrence
+        passes = self._passes_spam_filter(teller, now_s) if self._passes is None else self._passes(occurrence, now_s)
         if seen is None:
-            counted.key = key
-            self._seen.add(key, counted)
-            return counted if passes else None
-        return _Repeat(key, partial(_count_up, counted, seen, seen.count))
+            seen = self._combined(occurrence, now_s) if is_combined else occurrence
+            seen.key = key
+            self._seen.add(key, seen)
+        else:
+            self._seen.renew(seen.key)
+            seen.count += 1
+        return seen if passes else None
 
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         seen = self._seen.get(key)
@@ -337,15 +359,17 @@ class CountingCorrelator:
             }
 
         message = COMBINED_PREFIX + occurrence.message
-        return Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
+        combined = Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
+        combined.is_combined = True
+        return combined
 
-    def _passes_spam_filter(self, known: list[float], now_s: float) -> bool:
-        tokens, updated_s = known
+    def _passes_spam_filter(self, teller: _Teller, now_s: float) -> bool:
+        tokens, updated_s = teller.tokens, teller.updated_s
         if now_s > updated_s:
             tokens = min(self._spam_burst, tokens + (now_s - updated_s) * self._spam_per_s)
-            known[1] = now_s
+            teller.updated_s = now_s
         passes = tokens + TOKEN_EPSILON >= 1.0
-        known[0] = tokens - 1.0 if passes else tokens
+        teller.tokens = tokens - 1.0 if passes else tokens
         return passes
 
 
@@ -366,7 +390,8 @@ class _Series(msgspec.Struct, eq=False):
 
     first: Occurrence
     last_s: float
-    last: datetime
+    last: datetime | None = None
+    """When it last happened again."""
     count: int = 1
     written_count: int = 1
     name: str = ""
@@ -403,10 +428,11 @@ class SeriesCorrelator:
             occurrence.related,
         )  # fmt: skip
         now_s = self._clock.monotonic()
-        self._end_finished(now_s)
+        if now_s >= self._none_ends_before_s:
+            self._end_finished(now_s)
         series = self._series.get(key)
         if series is None:
-            self._series[key] = _Series(occurrence, now_s, self._clock.now())
+            self._series[key] = _Series(occurrence, now_s)
             if len(self._series) > self._cache_entries:
                 self._end_quietest()
             occurrence.key = key
@@ -467,6 +493,7 @@ class SeriesCorrelator:
         series.written_count = count = series.count
         self._unwritten.pop(key, None)
         last = series.last
+        assert last is not None
 
         def make() -> tuple[JsonObject, JsonObject]:
             event = series.first.event

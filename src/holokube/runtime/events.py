@@ -57,8 +57,12 @@ MAX_TOLD = 500
 # Limits of events.k8s.io/v1, which refuses the whole event over them.
 _NOTE_BYTES_MAX = 1024
 _WORD_BYTES_MAX = 128
+_WORD_SURE = _WORD_BYTES_MAX // 4
+"""So many characters are never too many bytes."""
 _RENAMES_MAX = 16
 
+_UNTELLABLE = (ValueError, TypeError, AttributeError, KeyError)
+"""What goes wrong with an event whose object is none, or of which something cannot be looked up in a dict."""
 _WORTH_A_RETRY = (TransportError, InternalError, ServiceUnavailable, Timeout, TooManyRequests)
 
 
@@ -82,6 +86,13 @@ class Postponing(Discarding, Protocol):
 
     def count_discarded(self, verb: str, writes: int) -> None:
         """So many writes were not sent."""
+
+
+_Told = tuple[
+    Mapping[str, Any], str, str, str, float, float, str, Mapping[str, Any] | None, Mapping[str, str] | None
+]  # fmt: skip
+"""An event as it was told: object, type, reason and message, when by the monotonic clock and in Unix seconds, action,
+related object and annotations."""
 
 
 class EventRecorder:
@@ -121,7 +132,7 @@ class EventRecorder:
         self._discards = client.transport if isinstance(client.transport, Discarding) else None
         # Where nobody reads events, all that matters of them is how many there are. They are correlated many at a time
         # then, which takes far less than to come back to it for each, between other things.
-        self._told: list[tuple[Occurrence, float]] = []
+        self._told: list[_Told] = []
         self._postpones: Postponing | None = None
         self._patient = correlator if isinstance(correlator, PatientCorrelator) and not self._series else None
         transport = client.transport
@@ -155,6 +166,20 @@ class EventRecorder:
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Something happened to ``obj``, an object or a reference to one. Never blocks, never raises."""
+        postpones = self._postpones
+        if (
+            postpones is not None
+            # If something waits to be written, this has to wait behind it.
+            and not self._queue
+            and (type == NORMAL or type == WARNING)
+            and isinstance(message, str)
+            and postpones.discards(self._resource)
+        ):
+            clock, told = self._clock, self._told
+            told.append((obj, type, reason, message, clock.monotonic(), clock.time(), action, related, annotations))
+            if len(told) >= MAX_TOLD:
+                self._settle()
+            return
         # Looked at first: a burst that is far too large should not cost what it would cost to write it.
         if len(self._queue) >= self._max_queued:
             self._dropped["queue_full"] += 1
@@ -164,18 +189,11 @@ class EventRecorder:
                 self._log.warning("Too many events are queued, some are dropped", queued=len(self._queue))
             return
         try:
-            occurrence = self._occurrence(obj, type, reason, message, action, related, annotations)
-            postpones = self._postpones
+            occurrence = self._occurrence(obj, type, reason, message, self._clock.time(), action, related, annotations)
             if postpones is not None:
-                # If something waits to be written, this has to wait behind it.
-                if not self._queue and postpones.discards(self._resource):
-                    self._told.append((occurrence, self._clock.monotonic()))
-                    if len(self._told) >= MAX_TOLD:
-                        self._settle()
-                    return
                 self._settle()
             write = self._correlator.consider(occurrence)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
+        except _UNTELLABLE as error:
             self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
             return
         if len(self._queue) < self._max_queued // 2:
@@ -206,17 +224,23 @@ class EventRecorder:
             return
         self._told = []
         spam = patches = creates = 0
-        for occurrence, now_s in told:
+        count_at, maker = patient.count_at, self._maker
+        last, reference = self._last_referred
+        for obj, type, reason, message, now_s, told_s, action, related, annotations in told:
             try:
-                write = patient.consider_at(occurrence, now_s)
-            except TypeError as error:
-                # Something of it cannot be looked up in a dict.
-                reason, message = occurrence.reason, occurrence.message
+                if action or related is not None or annotations:
+                    occurrence = self._occurrence(obj, type, reason, message, told_s, action, related, annotations)
+                else:
+                    if obj is not last:
+                        last, reference = obj, _reference_to(obj)
+                    occurrence = Occurrence(reference, type, reason, message, maker, told_s)
+                first = count_at(occurrence, now_s)
+            except _UNTELLABLE as error:
                 self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
                 continue
-            if write is None:
+            if first is None:
                 spam += 1
-            elif write.is_patch:
+            elif first.count > 1:
                 patches += 1
             else:
                 creates += 1
@@ -339,6 +363,7 @@ class EventRecorder:
         type: str,
         reason: str,
         message: str,
+        told_s: float,
         action: str,
         related: Mapping[str, Any] | None,
         annotations: Mapping[str, str] | None,
@@ -352,14 +377,16 @@ class EventRecorder:
         if obj is not last:
             reference = _reference_to(obj)
             self._last_referred = obj, reference
-        occurrence = Occurrence(reference, type, reason, message, self._maker, self._clock.time())
+        occurrence = Occurrence(reference, type, reason, message, self._maker, told_s)
         if annotations:
             occurrence.annotations = dict(annotations)
         if related is not None:
             occurrence.related = reference_of(object_reference(related))
         if self._series:
-            occurrence.reason = _cut(reason, _WORD_BYTES_MAX)
-            occurrence.action = _cut(action or reason, _WORD_BYTES_MAX)
+            occurrence.action = action or reason
+            if len(reason) > _WORD_SURE or len(action) > _WORD_SURE:
+                occurrence.reason = _cut(reason, _WORD_BYTES_MAX)
+                occurrence.action = _cut(action or reason, _WORD_BYTES_MAX)
         elif action:
             occurrence.action = action
         return occurrence
@@ -414,16 +441,16 @@ class EventRecorder:
 
 def _reference_to(obj: Mapping[str, Any]) -> Reference:
     """What tells an object, or a reference to one, from others."""
-    meta = obj.get("metadata")
-    if meta is None:
+    try:
+        # All that come from a server have these.
+        meta, kind, api_version = obj["metadata"], obj["kind"], obj["apiVersion"]
+        name, uid, version = meta["name"], meta["uid"], meta["resourceVersion"]
+    except (KeyError, TypeError):
         return reference_of(object_reference(obj))
-    kind, name, api_version, get = obj.get("kind"), meta.get("name"), obj.get("apiVersion"), meta.get
     if not (kind and name and api_version):
         # This tells which of them is missing.
         object_reference(obj)
-    return (
-        kind, get("namespace") or None, name, get("uid") or None, api_version, get("resourceVersion") or None, None,
-    )  # fmt: skip
+    return (kind, meta.get("namespace") or None, name, uid or None, api_version, version or None, None)
 
 
 def object_reference(obj: Mapping[str, Any]) -> JsonObject:

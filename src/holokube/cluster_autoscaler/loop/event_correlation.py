@@ -41,9 +41,9 @@ class AutoscalerCorrelator:
         """What to write for an event; None when nothing. What is not written has been counted all the same."""
         return self._inner.consider(occurrence)
 
-    def consider_at(self, occurrence: Occurrence, now_s: float) -> EventWrite | None:
-        """As ``consider``, of what happened at another time."""
-        return self._inner.consider_at(occurrence, now_s)
+    def count_at(self, occurrence: Occurrence, now_s: float) -> Occurrence | None:
+        """What an event of another time is counted on; None when nothing is to be written."""
+        return self._inner.count_at(occurrence, now_s)
 
     def renamed(self, key: Hashable, event: JsonObject) -> None:
         """The first write had to take another name."""
