@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -505,4 +504,4 @@ def replace_status(given: dict[str, Any]) -> dict[str, Any]:
 def test_states_are_small_enough_for_a_hundred_thousand() -> None:
     world = PodWorld(pod()).step()
     assert not hasattr(world.run, "__dict__")
-    assert replace(world.run).stage is Stage.ALIVE
+    assert msgspec.structs.replace(world.run).stage is Stage.ALIVE

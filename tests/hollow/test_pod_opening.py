@@ -118,6 +118,8 @@ def first_step(pod: dict[str, Any], profile: PodProfile, host: Any) -> tuple[Ste
     made = FakeHost(ips, slow, rejection, list(free))
     run = pod_life.begin(pod, profile, made, NOW_S, DRAW)
     step = pod_life.step(pod, run, NOW_S, DRAW)
+    # By which way it came there is the only thing in which they differ.
+    run.opened = None
     patches = [command.patch for command in step.commands if isinstance(command, PatchStatus)]
     return step, run, json.dumps(patches)
 

@@ -37,15 +37,19 @@ class AddressPool:
 
     def take(self, preferred: int | None = None) -> str | None:
         """A free address, None when all are taken; ``preferred`` is the place at which to start looking."""
-        if len(self._taken) >= self._size:
+        taken, place = self._taken, self._next
+        if preferred is None and place <= self._size and place not in taken:
+            # The next that nobody has had yet, as nearly always.
+            self._next = place + 1
+        elif len(taken) >= self._size:
             return None
-        if preferred is not None:
+        elif preferred is not None:
             place = preferred % self._size + 1
-            while place in self._taken:
+            while place in taken:
                 place = place % self._size + 1
         else:
             place = self._lowest_free()
-        self._taken.add(place)
+        taken.add(place)
         address = self._text(place)
         self._given[address] = place
         return address

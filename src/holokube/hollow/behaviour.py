@@ -69,9 +69,8 @@ def behaviour_of(pod: Mapping[str, Any], now_s: float, draw: Draw) -> Behaviour:
     meta = pod["metadata"]
     annotations: Mapping[str, str] = meta.get("annotations") or {}
     labels: Mapping[str, str] = meta.get("labels") or {}
-    if not _asks(annotations) and not _asks(labels):
-        return DEFAULT
-    if len(annotations) == 1 and RUN_TIME in annotations and not _asks(labels):
+    is_labelled = _asks(labels)
+    if len(annotations) == 1 and RUN_TIME in annotations and not is_labelled:
         # All that the pods of a run's jobs say, each another time.
         try:
             run_s = parse_duration(annotations[RUN_TIME])
@@ -79,6 +78,8 @@ def behaviour_of(pod: Mapping[str, Any], now_s: float, draw: Draw) -> Behaviour:
             run_s = -1.0
         if run_s >= 0:
             return Behaviour(run_s=run_s)
+    if not is_labelled and not (annotations and _asks(annotations)):
+        return DEFAULT
     reader = _Reader(annotations, labels, now_s, draw, str(meta.get("uid") or ""))
     failure = reader.failure()
     return Behaviour(

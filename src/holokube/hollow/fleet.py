@@ -46,7 +46,6 @@ DEFAULT_ANNOTATION_SELECTOR = "kwok.x-k8s.io/node=fake"
 RELEASE_DEADLINE_S = 5.0
 START_RETRY_S = 1.0
 REGISTRARS = 8
-_EMPTY: Final[Mapping[str, Any]] = {}
 WATCH_BACKOFF = BackoffPolicy(max_s=4.0)
 """Shorter than others wait: after a restart of the server, pods wait for this."""
 
@@ -379,7 +378,8 @@ class Fleet:
             assert old is not None
             self.pods.gone(old)
             return
-        name = (new.get("spec") or _EMPTY).get("nodeName")
+        spec = new.get("spec")
+        name = spec.get("nodeName") if spec else None
         if name:
             record = self.nodes.get(name)
             if record is not None and record.speaks:

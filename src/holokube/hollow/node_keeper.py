@@ -73,6 +73,8 @@ class NodeKeeper:
                 is_known=lambda record: self._records.get(record.name) is record, on_answer=on_answer,
             )  # fmt: skip
         self._records: dict[str, NodeRecord] = {}
+        self.get = self._records.get
+        """The record of a node by its name."""
         self._addresses = AddressPool(profile.node_cidr)
         self._blocks = BlockPool(profile.pod_cidr, profile.pod_block_bits)
         self.patches = 0
@@ -82,9 +84,6 @@ class NodeKeeper:
 
     def __len__(self) -> int:
         return len(self._records)
-
-    def get(self, name: str) -> NodeRecord | None:
-        return self._records.get(name)
 
     def records(self) -> list[NodeRecord]:
         return [*self._records.values()]

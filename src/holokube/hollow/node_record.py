@@ -67,6 +67,8 @@ class NodeRecord:
     only of a node without faults."""
     offer: Offer | None = None
     """What the node has for pods, as far as the state of the object says of which that is known."""
+    may_write: Callable[[], bool] | None = None
+    """Asks whether this process may write for the node; made for the first of its pods that has something to write."""
     images: ImageStore | None = None
     """Only where somebody wants to know."""
 
@@ -116,7 +118,9 @@ class NodeRecord:
                 self.load = None
 
     def admit(self, pod: Mapping[str, Any]) -> Rejection | None:
-        load, offer, share = self.load or _NOTHING, self._offer(), _shares.of(pod)
+        load, offer, share = self.load or _NOTHING, self.offer, _shares.of(pod)
+        if offer is None or offer.node is not self.node:
+            offer = self._offer()
         if offer.plainly_admits(pod, share, load.used, len(load.shares)):
             return None
         ports: Iterable[tuple[str, str, int]] = ()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.client.cache import object_key
@@ -25,7 +27,7 @@ from holokube.hollow.node_record import NodeRecord
 from holokube.hollow.pod_state import NEVER_S, Command, DeletePod, EmitEvent, PatchStatus, PodLife, PodRun
 from holokube.hollow.pod_status import TERMINAL
 from holokube.hollow.profile import PodProfile
-from holokube.hollow.versions import is_newer
+from holokube.hollow.versions import is_newer, is_newer_version
 from holokube.hollow.wheel import Timer, WheelDriver
 from holokube.hollow.writes import Carrier, Urgency, Withheld
 from holokube.kube.errors import Conflict, NotFound
@@ -39,8 +41,7 @@ _MEDIA_TYPES = {kind.name.lower(): kind.value for kind in PatchType}
 _POD: Final = Urgency.POD
 
 
-@dataclass(slots=True)
-class PodRecord:
+class PodRecord(msgspec.Struct, eq=False):
     """One pod of a node of ours."""
 
     key: str
@@ -105,21 +106,24 @@ class PodKeeper:
         key = object_key(pod)
         record = self._records.get(key)
         if record is not None:
-            if record.pod is pod:
+            known = record.pod
+            if known is pod:
                 # The echo of our own write, from a server of this process: its answer was the very object.
                 return
             if record.run.uid != pod["metadata"]["uid"]:
                 self._forget(record)
                 record = None
+            else:
+                version, known_version = pod["metadata"].get("resourceVersion"), known["metadata"].get("resourceVersion")
+                if version == known_version:
+                    # The echo of our own write, which was acted upon when the answer came. The informer keeps this
+                    # object anyway, so that the answer needs no memory.
+                    record.pod = pod
+                    return
+                if is_newer_version(version or "", known_version or ""):
+                    record.pod = pod
         if record is None:
             record = self._meet(key, pod, node)
-        elif pod["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
-            # The echo of our own write, which was acted upon when the answer came. The informer keeps this object
-            # anyway, so that the answer needs no memory.
-            record.pod = pod
-            return
-        elif is_newer(pod, record.pod):
-            record.pod = pod
         self._release_if_ended(record)
         self._step(record)
 
@@ -154,7 +158,7 @@ class PodKeeper:
             record = self._records.pop(key)
             self._wheel.cancel(record.timer)
             record.timer = None
-        node.load = None
+        node.load = node.may_write = None
 
     def reboot(self, node: NodeRecord) -> None:
         """All containers of a node have ended with it."""
@@ -188,13 +192,13 @@ class PodKeeper:
             return
         was_new = run.containers is None
         now_s = self._clock.time()
-        if was_new:
+        if was_new and self._profile.admission and is_critical(record.pod):
             self._make_room(record, now_s)
         result = self._life.step(record.pod, run, now_s, self._draw)
         if was_new and run.containers is not None:
             node.count(record.key, record.pod)
         commands, due_s = result.commands, result.next_due_s
-        writes = self._emit(record, commands) if commands else None
+        writes: Sequence[Write] = self._emit(record, commands) if commands else ()
         if due_s != NEVER_S:
             record.timer = self._wheel.after(due_s - now_s, partial(self._step, record))
         if writes:
@@ -202,10 +206,10 @@ class PodKeeper:
             record.seen, record.base = 0, record.pod
             self._send(record, writes)
 
-    def _emit(self, record: PodRecord, commands: Sequence[Command]) -> list[Write]:
+    def _emit(self, record: PodRecord, commands: Sequence[Command]) -> Sequence[Write]:
         """Sends the events among the commands; what is left are writes."""
-        if len(commands) == 1 and not isinstance(commands[0], EmitEvent):
-            return [commands[0]]
+        if len(commands) == 1 and not isinstance(command := commands[0], EmitEvent):
+            return (command,)
         writes: list[Write] = []
         for command in commands:
             if isinstance(command, EmitEvent):
@@ -220,8 +224,6 @@ class PodKeeper:
     def _make_room(self, record: PodRecord, now_s: float) -> None:
         """A critical pod that does not fit takes the place of others."""
         node = record.node
-        if not self._profile.admission or not is_critical(record.pod):
-            return
         lacking = node.lacking(record.pod)
         if not lacking:
             return
@@ -245,12 +247,13 @@ class PodKeeper:
         else:
             self.stats.deletes += 1
             call = Call("delete", PODS, namespace, name, body=_delete_options(write.uid))
+        node = record.node
+        allowed = node.may_write
+        if allowed is None:
+            # The same for all pods of a node.
+            allowed = node.may_write = partial(self._may_write, node)
         self._carrier.send(
-            _POD,
-            call,
-            partial(self._answered, record, patches, writes[1:]),
-            partial(self._may_write, record.node),
-            record.known if patches else None,
+            _POD, call, partial(self._answered, record, patches, writes[1:]), allowed, record.known if patches else None
         )
 
     def _answered(
@@ -304,14 +307,15 @@ class PodKeeper:
 
 
 def _differ_in_status_only(a: JsonObject, b: JsonObject) -> bool:
-    one, other = a["metadata"], b["metadata"]
-    fields = ("deletionTimestamp", "annotations", "labels", "finalizers")
     if a["spec"] is not b["spec"] and a["spec"] != b["spec"]:
         return False
-    for field in fields:  # noqa: SIM110 - all() with a generator costs twice as much
-        if one.get(field) != other.get(field):
-            return False
-    return True
+    one, other = a["metadata"].get, b["metadata"].get
+    return bool(
+        one("deletionTimestamp") == other("deletionTimestamp")
+        and one("annotations") == other("annotations")
+        and one("labels") == other("labels")
+        and one("finalizers") == other("finalizers")
+    )
 
 
 def _delete_options(uid: str) -> JsonObject:

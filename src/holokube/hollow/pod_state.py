@@ -7,7 +7,7 @@ status of the pod, so that another process can go on where this one stopped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal, Protocol
 
@@ -21,8 +21,8 @@ from holokube.kube.types import JsonObject
 NEVER_S = float("inf")
 
 
-# Commands and steps come and go with each event of each pod: as structs they are made at a fraction of the cost of
-# frozen dataclasses.
+# Commands and steps come and go with each event of each pod, and records with each pod: as structs they are made at a
+# fraction of the cost of dataclasses.
 
 
 class PatchStatus(msgspec.Struct, frozen=True):
@@ -119,8 +119,7 @@ TERMINATED: Final = Phase.TERMINATED
 Kind = Literal["init", "sidecar", "main", "ephemeral"]
 
 
-@dataclass(slots=True)
-class ContainerRun:
+class ContainerRun(msgspec.Struct):
     """One container."""
 
     name: str
@@ -182,8 +181,7 @@ class Template:
     """Whether a container has a restart policy of its own."""
 
 
-@dataclass(slots=True)
-class PodRun:
+class PodRun(msgspec.Struct):
     """One pod."""
 
     uid: str
@@ -212,7 +210,7 @@ class PodRun:
     drifts: int = 0
     """How often in a row somebody else changed what we had reported."""
     drift_until_s: float = 0.0
-    opened: Template | None = field(default=None, compare=False, repr=False)
+    opened: Template | None = None
     """Set as long as nothing has happened to the pod since all of its containers began to run at once."""
 
     @property

@@ -7,10 +7,14 @@ from holokube.kube.types import JsonObject
 
 def is_newer(a: JsonObject, b: JsonObject) -> bool:
     """By resourceVersion; of versions that are no numbers, only being different can be told."""
-    mine, theirs = a["metadata"].get("resourceVersion", ""), b["metadata"].get("resourceVersion", "")
+    return is_newer_version(a["metadata"].get("resourceVersion", ""), b["metadata"].get("resourceVersion", ""))
+
+
+def is_newer_version(mine: str, theirs: str) -> bool:
+    """As ``is_newer``, of the versions themselves."""
     if mine == theirs:
         return False
     if not (mine.isdecimal() and theirs.isdecimal()):
         return True
     # Texts of the same length compare as their numbers do.
-    return bool(mine > theirs) if len(mine) == len(theirs) else int(mine) > int(theirs)
+    return mine > theirs if len(mine) == len(theirs) else int(mine) > int(theirs)

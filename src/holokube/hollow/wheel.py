@@ -144,7 +144,9 @@ class WheelDriver(Generic[T]):
     def at(self, at_s: float, item: T) -> Timer[T]:
         """Sets a timer at a time of the monotonic clock."""
         timer = self._wheel.schedule(at_s, item)
-        self._arm()
+        # Nothing that is pending is due before what is armed for.
+        if timer.tick * self._tick_s < self._armed_for_s:
+            self._arm()
         return timer
 
     def cancel(self, timer: Timer[T] | None) -> bool:

@@ -195,14 +195,14 @@ class WritePool:
     async def _work(self, *, only_leases: bool) -> None:
         idle = self._idle_lease if only_leases else self._idle
         queues = self._queues[:1] if only_leases else self._queues
-        create_future = asyncio.get_running_loop().create_future
+        loop = asyncio.get_running_loop()
         while True:
             for queue in queues:
                 if queue:
                     job = queue.popleft()
                     break
             else:
-                future: asyncio.Future[None] = create_future()
+                future: asyncio.Future[None] = asyncio.Future(loop=loop)
                 idle.append(future)
                 await future
                 if not only_leases:

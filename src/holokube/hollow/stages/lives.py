@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from holokube import __version__
 from holokube.client.resources import Resource
@@ -67,11 +69,10 @@ class StageBook:
         self.generation += 1
 
 
-@dataclass(slots=True)
 class StagedPodRun(PodRun):
     """A pod that lives by Stages; of the built-in machine's state it uses the addresses only."""
 
-    stages: StageRun = field(default_factory=StageRun)
+    stages: StageRun = msgspec.field(default_factory=StageRun)
     short_of_addresses: bool = False
 
 
