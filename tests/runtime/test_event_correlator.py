@@ -147,7 +147,7 @@ def test_events_are_combined_counted_and_throttled_by_the_rules(
 
 
 class PlainCaches:
-    """Which event is made and which is counted up, where so many are remembered of subjects, of reasons and of events."""
+    """Which event is made and which counted up, if so many are remembered of subjects, of reasons and of events."""
 
     def __init__(self, entries: int, similar_max: int, burst: int) -> None:
         self.entries, self.similar_max, self.burst = entries, similar_max, burst

@@ -8,10 +8,9 @@ Without leases every node that matches is the fleet's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.base.errors import TransportError, UsageError

@@ -114,7 +114,8 @@ class PodKeeper:
                 self._forget(record)
                 record = None
             else:
-                version, known_version = pod["metadata"].get("resourceVersion"), known["metadata"].get("resourceVersion")
+                version = pod["metadata"].get("resourceVersion")
+                known_version = known["metadata"].get("resourceVersion")
                 if version == known_version:
                     # The echo of our own write, which was acted upon when the answer came. The informer keeps this
                     # object anyway, so that the answer needs no memory.

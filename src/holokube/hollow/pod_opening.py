@@ -182,11 +182,10 @@ def _begin(run: PodRun, template: Template, addresses: tuple[str, ...], now_s: f
     if asked.run_s is not None:
         due_s, exit_code, message = now_s + asked.run_s, asked.exit_code, asked.termination_message
     reason = "Completed" if exit_code == 0 else "Error"
-    run.containers = containers = []
-    for each in template.containers:
-        containers.append(
-            ContainerRun(each.name, "main", RUNNING, due_s, 0, now_s, now_s, 0.0, exit_code, reason, message)
-        )
+    run.containers = [
+        ContainerRun(each.name, "main", RUNNING, due_s, 0, now_s, now_s, 0.0, exit_code, reason, message)
+        for each in template.containers
+    ]
     run.start_s, run.addresses, run.stage, run.due_s = now_s, addresses, ALIVE, NEVER_S
     run.initialized = True
     run.drifts, run.drift_until_s = 0, 0.0

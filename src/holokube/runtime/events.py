@@ -47,6 +47,7 @@ from holokube.runtime.stop import StopSignal
 
 NORMAL = "Normal"
 WARNING = "Warning"
+_TYPES = (NORMAL, WARNING)
 
 MAX_QUEUED = 10_000
 MAX_TRIES = 12
@@ -171,7 +172,7 @@ class EventRecorder:
             postpones is not None
             # If something waits to be written, this has to wait behind it.
             and not self._queue
-            and (type == NORMAL or type == WARNING)
+            and type in _TYPES
             and isinstance(message, str)
             and postpones.discards(self._resource)
         ):
@@ -226,14 +227,14 @@ class EventRecorder:
         spam = patches = creates = 0
         count_at, maker = patient.count_at, self._maker
         last, reference = self._last_referred
-        for obj, type, reason, message, now_s, told_s, action, related, annotations in told:
+        for obj, kind, reason, message, now_s, told_s, action, related, notes in told:
             try:
-                if action or related is not None or annotations:
-                    occurrence = self._occurrence(obj, type, reason, message, told_s, action, related, annotations)
+                if action or related is not None or notes:
+                    occurrence = self._occurrence(obj, kind, reason, message, told_s, action, related, notes)
                 else:
                     if obj is not last:
                         last, reference = obj, _reference_to(obj)
-                    occurrence = Occurrence(reference, type, reason, message, maker, told_s)
+                    occurrence = Occurrence(reference, kind, reason, message, maker, told_s)
                 first = count_at(occurrence, now_s)
             except _UNTELLABLE as error:
                 self._log.error("Event not recorded", reason=reason, message=message, error=str(error))
@@ -368,7 +369,7 @@ class EventRecorder:
         related: Mapping[str, Any] | None,
         annotations: Mapping[str, str] | None,
     ) -> Occurrence:
-        if type != NORMAL and type != WARNING:
+        if type not in _TYPES:
             raise ValueError(f"the type of an event is {NORMAL} or {WARNING}, not {type!r}")
         if not isinstance(message, str):
             # The event itself is made later, where nobody could be told.
