@@ -184,9 +184,14 @@ class WatchStream:
         """Events if there are any; None when the watch has ended. Nothing means that one has to wait: a reader in
         ``next_batch`` is woken, and the listener is called."""
         watch = self._watch
-        if watch is not None and not watch.pending and self._timer_s == self._deadline and not watch.closed:
-            # Nothing has come, and the timer that tells of the end is set: every other look finds it so.
-            return ()
+        if watch is not None and self._timer_s == self._deadline and not watch.closed:
+            # The timer that tells of the end is set, so that this is not the first look. Every other one finds that
+            # nothing has come; most others, something that is shown as it is.
+            pending = watch.pending
+            if not pending:
+                return ()
+            if self._shows_all and pending[0].revision > self._skip_until:
+                return watch.pop_all()
         ready = self.take_ready()
         if ready:
             return ready

@@ -67,7 +67,7 @@ class VirtualClock:
     which a float of Unix seconds (steps of 0.24 us) would not.
     """
 
-    __slots__ = ("_elapsed_s", "_host", "_now", "_start", "_start_unix_s")
+    __slots__ = ("_host", "_now", "_start", "_start_unix_s", "elapsed_s")
 
     def __init__(self, start: datetime = DEFAULT_START) -> None:
         if start.tzinfo is None:
@@ -75,13 +75,14 @@ class VirtualClock:
                              "pass an aware datetime, for example datetime(2026, 1, 1, tzinfo=UTC)")
         self._start = start.astimezone(UTC)
         self._start_unix_s = self._start.timestamp()
-        self._elapsed_s = 0.0
+        self.elapsed_s = 0.0
+        """What ``monotonic`` reads, for the loop that looks at it in every round."""
         self._now = (0.0, self._start)
         """The last answer, for many ask at the same instant."""
         self._host: TimerHost | None = None
 
     def __repr__(self) -> str:
-        return f"<VirtualClock {self.now().isoformat()} (+{self._elapsed_s:g}s)>"
+        return f"<VirtualClock {self.now().isoformat()} (+{self.elapsed_s:g}s)>"
 
     @property
     def start(self) -> datetime:
@@ -90,16 +91,16 @@ class VirtualClock:
 
     def now(self) -> datetime:
         at_s, moment = self._now
-        if at_s != self._elapsed_s:
-            moment = self._start + timedelta(seconds=self._elapsed_s)
-            self._now = (self._elapsed_s, moment)
+        if at_s != self.elapsed_s:
+            moment = self._start + timedelta(seconds=self.elapsed_s)
+            self._now = (self.elapsed_s, moment)
         return moment
 
     def time(self) -> float:
-        return self._start_unix_s + self._elapsed_s
+        return self._start_unix_s + self.elapsed_s
 
     def monotonic(self) -> float:
-        return self._elapsed_s
+        return self.elapsed_s
 
     async def sleep(self, seconds: float) -> None:
         host = self._host
@@ -111,7 +112,7 @@ class VirtualClock:
             await asyncio.sleep(0 if seconds <= 0 else _checked(seconds))
             return
         future = host.create_future()
-        host.wake_at(self._elapsed_s + seconds, future)
+        host.wake_at(self.elapsed_s + seconds, future)
         try:
             await future
         except BaseException:
@@ -124,14 +125,14 @@ class VirtualClock:
         Under a running loop this is the machine being suspended: timers that became due fire late, at the
         new time, in the order of their deadlines.
         """
-        self.advance_to(self._elapsed_s + seconds)
+        self.advance_to(self.elapsed_s + seconds)
 
     def advance_to(self, elapsed_s: float) -> None:
         """Move time forward until ``monotonic()`` reads ``elapsed_s``."""
-        if not self._elapsed_s <= elapsed_s < math.inf:
-            raise ValueError(f"VirtualClock cannot move from {self._elapsed_s!r} s to {elapsed_s!r} s: "
+        if not self.elapsed_s <= elapsed_s < math.inf:
+            raise ValueError(f"VirtualClock cannot move from {self.elapsed_s!r} s to {elapsed_s!r} s: "
                              "time only moves forward, by a finite amount")
-        self._elapsed_s = elapsed_s
+        self.elapsed_s = elapsed_s
 
     def elapsed_at(self, instant: datetime) -> float:
         """What ``monotonic()`` reads at an instant."""

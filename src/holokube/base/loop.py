@@ -45,6 +45,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar, TypeVarTuple, cast, overload
 
@@ -104,6 +105,7 @@ class _Call(asyncio.Handle):
 
     __slots__ = ()
 
+    _args: tuple[Any, ...]
     _callback: Callable[..., object]
     _context: Context
     _loop: VirtualTimeLoop
@@ -230,12 +232,21 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._kept_back.append(self._ready.pop())
         return handle
 
+    def last_call(self, callback: Callable[[], object], context: Context) -> Callable[[], object]:
+        """What has ``callback`` called as ``call_last`` does, over and over: what that takes is made once.
+
+        It is not to be asked for again before it has been called.
+        """
+        handle = self.call_last(callback, context=context)
+        self._kept_back.pop()
+        return partial(self._kept_back.append, handle)
+
     def call_later(
         self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None,
     ) -> asyncio.TimerHandle:
         if delay is None:
             raise TypeError("delay must not be None")
-        return self.call_at(self._clock.monotonic() + delay, callback, *args, context=context)
+        return self.call_at(self._clock.elapsed_s + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None,
@@ -350,7 +361,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         """Runs round after round until the loop is to stop: all that asyncio would do in between is to ask for that."""
         ready, timers, kept_back, next_ready = self._ready, self._timers, self._kept_back, self._ready.popleft
-        watcher, own_fds, now_s = self._watcher, self._own_fds, self._clock.monotonic
+        watcher, own_fds, clock = self._watcher, self._own_fds, self._clock
         while True:
             self._rounds_to_poll -= 1
             if self._rounds_to_poll <= 0 or watcher.watched > own_fds:
@@ -363,7 +374,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
                     self._rounds_kept_back = 0
             if not ready and not self._stopping:
                 self._pass_time()
-            if timers and timers[0][0] <= now_s():
+            if timers and timers[0][0] <= clock.elapsed_s:
                 self._collect_due()
             # Callbacks added meanwhile wait for the next round, as in every asyncio loop.
             handles = len(ready)
@@ -375,15 +386,23 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
                 if type(handle) is _Call:
                     # What Handle._run does, without its call: a day of a cluster has millions of these.
                     if not handle._cancelled:  # noqa: SLF001 - our own class
+                        args = handle._args  # noqa: SLF001 - our own class
                         try:
-                            handle._context.run(handle._callback, *handle._args)  # noqa: SLF001 - our own class
+                            # Nearly all have one argument or none, and to hand on any number of them takes longer.
+                            if not args:
+                                handle._context.run(handle._callback)  # noqa: SLF001 - our own class
+                            elif len(args) == 1:
+                                handle._context.run(handle._callback, args[0])  # noqa: SLF001 - our own class
+                            else:
+                                handle._context.run(handle._callback, *args)  # noqa: SLF001 - our own class
                         except (SystemExit, KeyboardInterrupt):
                             raise
                         except BaseException as error:
                             self._report_failure(handle, error)
                 elif not handle._cancelled:  # noqa: SLF001 - running handles is the loop's own business
                     handle._run()  # noqa: SLF001 - as above
-            handle = None  # type: ignore[assignment]  # the loop must not keep the last callback's objects alive
+            # The loop must not keep the last callback's objects alive.
+            handle = args = None  # type: ignore[assignment]
             if self._stopping:
                 return
 
@@ -395,7 +414,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _collect_due(self) -> None:
         """Make everything ready whose time has come, in the order of (deadline, scheduling)."""
         timers = self._timers
-        now_s = self._clock.monotonic()
+        now_s = self._clock.elapsed_s
         add_ready = self._ready.append
         while timers and timers[0][0] <= now_s:
             item = _heappop(timers)[2]
@@ -439,7 +458,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             _heappop(timers)
             self._cancelled_timers -= 1
         deadline_s = timers[0][0] if timers else math.inf
-        if deadline_s <= self._clock.monotonic():
+        if deadline_s <= self._clock.elapsed_s:
             return
         if self._watcher.watched > self._own_fds and self._input_arrives(deadline_s):
             return

@@ -200,20 +200,20 @@ class Cache(Lister):
 
     def put(self, key: str, obj: JsonObject, aspects: int = EXISTENCE) -> None:
         """Takes an object's state over, which differs from the one before in the aspects named."""
-        is_new = bool(aspects & EXISTENCE) and key not in self._objects
-        # Where an object lives is a part of its key.
-        if is_new and self._namespaces.is_kept:
-            self._namespaces.add(key, obj)
         concerned = self._concerned.get(aspects)
         if concerned is None:
             concerned = tuple(
                 one for one in self._indexes.values() if one.is_kept and (one.heeds | EXISTENCE) & aspects
             )
             self._concerned[aspects] = concerned
-        for index in concerned:
-            if is_new:
+        if aspects & EXISTENCE and key not in self._objects:
+            # Where an object lives is a part of its key.
+            if self._namespaces.is_kept:
+                self._namespaces.add(key, obj)
+            for index in concerned:
                 index.add(key, obj)
-            else:
+        else:
+            for index in concerned:
                 index.replace(key, obj)
         self._objects[key] = obj
 

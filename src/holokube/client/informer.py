@@ -292,24 +292,36 @@ class Informer:
             self._take_over(events, news)
         finally:
             # What has been taken over is told even if the rest could not be.
-            if news:
+            if len(news) == 1:
+                self._tell_of_one(news[0])
+            elif news:
                 self._tell_all(news)
 
     def _take_over(self, events: Sequence[WatchEvent], news: list[_News]) -> None:
-        transform = self._transform
+        transform, cached = self._transform, self._cache.by_key
         self._seen += len(events)
         for what, obj in events:
             if what == "ERROR":
                 raise ApiError.from_status(obj)
             meta = obj["metadata"]
             version: str = meta.get("resourceVersion") or ""
-            is_newer = _order(version, self._version) > 0
+            have = self._version
+            if len(version) == len(have) and version > have and version.isdecimal() and have.isdecimal():
+                # As ``_order`` has it, without a call.
+                is_newer = True
+            else:
+                is_newer = _order(version, have) > 0
             if what == "MODIFIED" or what == "ADDED":
                 if is_newer:
                     # As ``object_key`` has it, without a call.
                     namespace = meta.get("namespace")
                     key = f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
-                    self._put(key, obj if transform is None else transform(obj), news)
+                    new = obj if transform is None else transform(obj)
+                    old = cached(key)
+                    if old is None or old["metadata"].get("uid") != meta.get("uid"):
+                        self._add(key, new, news)
+                    else:
+                        self._change(key, old, new, news)
             elif what == "DELETED":
                 self._take_out(obj, version, news)
             elif what != "BOOKMARK":
@@ -343,8 +355,10 @@ class Informer:
             self._remove(key, news)
         for key, obj in listed.items():
             old = self._cache.by_key(key)
-            if old is None or _version(old) != _version(obj) or _uid(old) != _uid(obj):
-                self._put(key, obj, news)
+            if old is None or _uid(old) != _uid(obj):
+                self._add(key, obj, news)
+            elif _version(old) != _version(obj):
+                self._change(key, old, obj, news)
         if news:
             self._tell_all(news)
         self._version = version
@@ -361,19 +375,17 @@ class Informer:
         if old is not None and _order(version, _version(old)) >= 0:
             self._remove(key, news)
 
-    def _put(self, key: str, new: JsonObject, news: list[_News]) -> None:
-        old = self._cache.by_key(key)
-        if old is not None and old["metadata"].get("uid") != new["metadata"].get("uid"):
+    def _add(self, key: str, new: JsonObject, news: list[_News]) -> None:
+        if key in self._cache:
             # Deleted and made anew while nobody looked: two objects, not a change of one.
             self._remove(key, news)
-            old = None
-        if old is None:
-            self._cache.put(key, new, EXISTENCE)
-            news.append((self._audience.of(EXISTENCE, new), "ADDED", None, new))
-        else:
-            aspects = aspects_changed(old, new)
-            self._cache.put(key, new, aspects)
-            news.append((self._audience.of(aspects, new), "MODIFIED", old, new))
+        self._cache.put(key, new, EXISTENCE)
+        news.append((self._audience.of(EXISTENCE, new), "ADDED", None, new))
+
+    def _change(self, key: str, old: JsonObject, new: JsonObject, news: list[_News]) -> None:
+        aspects = aspects_changed(old, new)
+        self._cache.put(key, new, aspects)
+        news.append((self._audience.of(aspects, new), "MODIFIED", old, new))
 
     def _remove(self, key: str, news: list[_News]) -> None:
         old = self._cache.by_key(key)
@@ -384,9 +396,6 @@ class Informer:
     def _tell_all(self, news: list[_News]) -> None:
         """Tells each listener of all that concerns it before the next one: one after the other has the processor do
         the same again and again, which it is much quicker at than at a bit of everything for each of the changes."""
-        if len(news) == 1:
-            self._tell_of_one(news[0])
-            return
         everything = frozenset([one[0] for one in news])
         if len(everything) <= 1:
             for listener in news[0][0]:

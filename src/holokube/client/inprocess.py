@@ -370,16 +370,19 @@ class _Delivery:
     On virtual time it comes when those who write have nothing more to do: the more comes at once, the quicker it goes.
     """
 
-    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_stream", "ended")
+    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_poll", "ended")
 
     def __init__(self, stream: WatchStream, on_events: OnEvents, lasts_on: Callable[[], bool] | None = None) -> None:
-        self._stream = stream
+        self._poll = stream.poll
         self._on_events = on_events
         self._lasts_on = lasts_on
         loop = asyncio.get_running_loop()
-        self._call = loop.call_last if isinstance(loop, VirtualTimeLoop) else loop.call_soon
         # Whoever is told runs in the context of the follower, not of the writer.
         self._context = copy_context()
+        if isinstance(loop, VirtualTimeLoop):
+            self._call = loop.last_call(self._deliver, self._context)
+        else:
+            self._call = partial(loop.call_soon, self._deliver, context=self._context)
         self._is_due = False
         self.ended: asyncio.Future[None] = loop.create_future()
         stream.listen(self._on_news, self._on_time)
@@ -388,19 +391,24 @@ class _Delivery:
     def _on_news(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._call(self._deliver, context=self._context)
+            self._call()
 
     def _on_time(self) -> None:
         self._context.run(self._deliver)
 
     def _deliver(self) -> None:
         self._is_due = False
-        ended, poll = self.ended, self._stream.poll
+        ended, poll = self.ended, self._poll
         try:
             while not ended.done():
                 batch = poll()
                 if batch:
-                    self._on_events(_as_events(batch))
+                    if len(batch) == 1:
+                        # As most come. The constructor is a function of Python, and all that happens comes by here.
+                        only = batch[0]
+                        self._on_events((_tuple(WatchEvent, (only.type, only.stored.obj)),))
+                    else:
+                        self._on_events(_as_events(batch))
                 elif batch is not None:
                     return
                 elif self._lasts_on is None or not self._lasts_on():
@@ -415,8 +423,5 @@ def _options(call: Call) -> WriteOptions:
 
 
 def _as_events(batch: Sequence[Shown]) -> list[WatchEvent]:
-    # As the constructor does, which is a function of Python: all that happens comes by here, most of it alone.
-    if len(batch) == 1:
-        only = batch[0]
-        return [_tuple(WatchEvent, (only.type, only.stored.obj))]
+    # As the constructor does, which is a function of Python.
     return [_tuple(WatchEvent, (one.type, one.stored.obj)) for one in batch]

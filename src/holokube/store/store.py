@@ -174,7 +174,12 @@ class Store:
         if shelf is None or previous is None or (expected is not None and previous.revision != expected):
             raise self._unexpected(bucket, key, expected)
         revision = self.revision + 1
-        stored = Stored(stamp(obj, revision, owned=owned), revision)
+        if owned and type(obj) is dict:
+            # As ``stamp`` has it, without a call: there is nothing that happens more often.
+            obj["metadata"]["resourceVersion"] = str(revision)
+            stored = Stored(obj, revision)
+        else:
+            stored = Stored(stamp(obj, revision), revision)
         self._apply(shelf, StoreEvent("MODIFIED", key, stored, previous, revision))
         return stored
 
@@ -297,9 +302,10 @@ class Store:
             # The journal comes first: if it cannot take the event, nothing has happened.
             commit.append(shelf.name, event)
         self.revision = event.revision
-        if event.type == "MODIFIED":
+        what = event.type
+        if what == "MODIFIED":
             shelf.items[event.key] = event.stored
-        elif event.type == "ADDED":
+        elif what == "ADDED":
             shelf.put(event.key, event.stored)
         else:
             shelf.remove(event.key)
@@ -308,15 +314,20 @@ class Store:
         order.append(shelf)
         if len(order) > self._history:
             self._compacted = order.popleft().events.popleft().revision
-        for tally in shelf.tallies:
-            tally.count += 1
+        if shelf.tallies:
+            for tally in shelf.tallies:
+                tally.count += 1
         if commit is not None:
             self._unpublished.append((shelf, event))
             return
         self._published = event.revision
-        if shelf.watches.count:
-            self._announcer.push(shelf.watches, event)
-            self._announcer.run()
+        watches = shelf.watches
+        if watches.count:
+            announcer = self._announcer
+            announcer.push(watches, event)
+            # Most of what is written joins what others have been told of, and not read.
+            if announcer.queue:
+                announcer.run()
 
     def _open_journal(self, journal: Journal, *, inline: bool) -> None:
         try:

@@ -55,7 +55,7 @@ class Watch:
         self._buffer = buffer
         self._published = published
         self._detach = detach
-        self._listeners: list[Callable[[Watch], None]] = []
+        self._listeners: tuple[Callable[[Watch], None], ...] = ()
         self.waiters: list[asyncio.Future[None]] = []
         """Coroutines in ``next``."""
         self._overflowed = False
@@ -123,19 +123,21 @@ class Watch:
         It is called once, then not again until the buffer has been emptied; at once if events wait already
         or the watch has ended. It runs inside the write, after every watch got the event; it may write.
         """
-        self._listeners.append(callback)
+        self._listeners = (*self._listeners, callback)
         if self.pending or self.closed:
-            self._call(callback)
+            self._call((callback,))
 
     def remove_listener(self, callback: Callable[[Watch], None]) -> None:
         """Forgets a listener; one that is not there is fine."""
-        if callback in self._listeners:
-            self._listeners.remove(callback)
+        listeners = list(self._listeners)
+        if callback in listeners:
+            listeners.remove(callback)
+            self._listeners = tuple(listeners)
 
     def close(self) -> None:
         """Stops the watch and drops what waits unread. Closing twice is fine; listeners are not called."""
         if not self.closed:
-            self._listeners.clear()
+            self._listeners = ()
             self.end()
 
     def __enter__(self) -> Self:
@@ -167,16 +169,16 @@ class Watch:
         """Calls the listeners, unless somebody has read the news meanwhile."""
         self.announcing = False
         if self.pending or self.closed:
-            for callback in tuple(self._listeners):
-                self._call(callback)
+            self._call(self._listeners)
 
-    def _call(self, callback: Callable[[Watch], None]) -> None:
-        try:
-            callback(self)
-        except Exception:
-            # The write has happened and the other listeners need to hear of it, so one that fails
-            # must not stop either.
-            _log.exception("a watch listener failed", bucket=self.bucket, prefix=self.prefix)
+    def _call(self, listeners: tuple[Callable[[Watch], None], ...]) -> None:
+        for callback in listeners:
+            try:
+                callback(self)
+            except Exception:
+                # The write has happened and the other listeners need to hear of it, so one that fails
+                # must not stop either.
+                _log.exception("a watch listener failed", bucket=self.bucket, prefix=self.prefix)
 
     def _overflow_error(self) -> WatchOverflow:
         return WatchOverflow(
@@ -194,12 +196,13 @@ _Group = dict[Watch, None]
 class WatchIndex:
     """The watches of one bucket, found by the keys they want rather than by asking each of them."""
 
-    __slots__ = ("_all", "_by_length", "_by_namespace", "_everything", "count")
+    __slots__ = ("_by_length", "_by_namespace", "_everything", "count", "wanting_all")
 
     def __init__(self) -> None:
         self.count = 0
         self._everything: _Group = {}
-        self._all = [self._everything]
+        self.wanting_all: list[_Group] = []
+        """What ``wanting`` answers for every key, while no watch has a prefix; empty otherwise."""
         # Prefixes of the form "namespace/": one look-up finds them, whatever their number.
         self._by_namespace: dict[str, _Group] = {}
         # Any other prefix: one look-up per distinct length.
@@ -220,7 +223,7 @@ class WatchIndex:
         else:
             group = self._by_length.setdefault(len(prefix), {}).setdefault(prefix, {})
         group[watch] = None
-        self.count += 1
+        self._count(1)
 
     def discard(self, watch: Watch) -> None:
         prefix = watch.prefix
@@ -233,12 +236,15 @@ class WatchIndex:
             _remove(groups, watch)
             if not groups:
                 del self._by_length[len(prefix)]
-        self.count -= 1
+        self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self.count += more
+        is_plain = self._everything and not self._by_namespace and not self._by_length
+        self.wanting_all = [self._everything] if is_plain else []
 
     def wanting(self, key: str) -> list[_Group]:
         """The groups of watches whose prefix ``key`` starts with."""
-        if self._everything and not self._by_namespace and not self._by_length:
-            return self._all
         found = [self._everything] if self._everything else []
         if self._by_namespace:
             group = self._by_namespace.get(key[: key.find("/") + 1])
@@ -254,23 +260,23 @@ class WatchIndex:
 class Announcer:
     """Brings events into buffers, then tells listeners, one after the other and never nested."""
 
-    __slots__ = ("_queue", "_running")
+    __slots__ = ("_running", "queue")
 
     def __init__(self) -> None:
-        self._queue: deque[Watch] = deque()
+        self.queue: deque[Watch] = deque()
+        """The watches with news of which their listeners have not heard."""
         self._running = False
 
     def push(self, watches: WatchIndex, event: StoreEvent) -> None:
         """Puts ``event`` into the buffers of the watches that want it. Call ``run`` after the last one."""
-        queue = self._queue
         revision = event.revision
         cut_off: list[Watch] | None = None
-        for group in watches.wanting(event.key):
+        for group in watches.wanting_all or watches.wanting(event.key):
             for watch in group:
-                pending = watch.pending
                 if revision <= watch.since:
                     # The reader listed at a revision that was not durable yet and watches from there.
                     continue
+                pending = watch.pending
                 waiting = len(pending)
                 if waiting >= watch.limit:
                     cut_off = [watch] if cut_off is None else [*cut_off, watch]
@@ -281,26 +287,28 @@ class Announcer:
                         watch.wake()
                     if not watch.announcing:
                         watch.announcing = True
-                        queue.append(watch)
-        for watch in cut_off or ():
-            self.end(watch, overflowed=True)
+                        self.queue.append(watch)
+        if cut_off is not None:
+            for watch in cut_off:
+                self.end(watch, overflowed=True)
 
     def end(self, watch: Watch, *, overflowed: bool = False) -> None:
         """Ends ``watch``; its listeners hear of it in the next ``run``."""
         watch.end(overflowed=overflowed)
         if not watch.announcing:
             watch.announcing = True
-            self._queue.append(watch)
+            self.queue.append(watch)
 
     def run(self) -> None:
         """Calls the listeners of all watches with news. Inside a listener this does nothing: the call
         that is running already comes to them in turn."""
-        if self._running or not self._queue:
+        queue = self.queue
+        if self._running or not queue:
             return
         self._running = True
         try:
-            while self._queue:
-                self._queue.popleft().announce()
+            while queue:
+                queue.popleft().announce()
         finally:
             self._running = False
 
