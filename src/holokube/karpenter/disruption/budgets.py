@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import is_
 from typing import NamedTuple
 
 from holokube.karpenter.api.labels import INSTANCE_TERMINATING, READY
@@ -78,6 +79,29 @@ def budgets_of(
         count = counts.get(name, PoolCount())
         budgets[name] = PoolBudget(count, pool.allowed_disruptions(now_s, count.total, reason))
     return budgets
+
+
+class BudgetBook:
+    """What pools allow, kept from one moment to the next."""
+
+    def __init__(self) -> None:
+        self._known: dict[Reason, tuple[list[NodePool], Mapping[str, PoolCount], dict[str, PoolBudget]]] = {}
+        """By reason: the last answer, and what it goes by where time has no say."""
+
+    def budgets(
+        self, pools: Mapping[str, NodePool], counts: Mapping[str, PoolCount], now_s: float, reason: Reason
+    ) -> dict[str, PoolBudget]:
+        """As ``budgets_of``; the very same answer as long as pools are the same objects and as many nodes count."""
+        given = list(pools.values())
+        known = self._known.get(reason)
+        if known is not None and len(known[0]) == len(given) and all(map(is_, known[0], given)) and known[1] == counts:
+            return known[2]
+        found = budgets_of(pools, counts, now_s, reason)
+        if any(budget.schedule is not None or budget.duration is not None for pool in given for budget in pool.budgets):
+            self._known.pop(reason, None)
+        else:
+            self._known[reason] = given, counts, found
+        return found
 
 
 def budget_notices(

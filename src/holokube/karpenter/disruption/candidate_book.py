@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from holokube.karpenter.api.labels import CONSOLIDATABLE, DRIFTED
 from holokube.karpenter.api.node_pool import BALANCED, NodePool
-from holokube.karpenter.disruption.budgets import PoolCount, counted_for
+from holokube.karpenter.disruption.budgets import BudgetBook, PoolBudget, PoolCount, counted_for
 from holokube.karpenter.disruption.candidates import (
     CandidateRules,
     candidate_of,
@@ -33,6 +33,7 @@ from holokube.karpenter.disruption.types import (
     NoticeKind,
     Obstruction,
     Picky,
+    Reason,
 )
 from holokube.karpenter.scheduling.node_list import differences
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -242,6 +243,7 @@ class CandidateBook:
         self._nominated: dict[StateNode, None] = {}
         self._by_id: dict[str, StateNode] = {}
         self._counts: dict[str, list[int]] = {}
+        self._budgets = BudgetBook()
         self._chosen: dict[_Judgement, _Chosen] = {}
         self._of_method: dict[str, _Chosen] = {}
         self._left: dict[str, int] = {}
@@ -332,6 +334,10 @@ class CandidateBook:
     def counts(self) -> dict[str, PoolCount]:
         """The nodes of pools as budgets count them."""
         return {pool: PoolCount(total, disrupting) for pool, (total, disrupting) in self._counts.items() if total}
+
+    def budgets(self, pools: Mapping[str, NodePool], now_s: float, reason: Reason) -> dict[str, PoolBudget]:
+        """What pools allow with their nodes."""
+        return self._budgets.budgets(pools, self.counts(), now_s, reason)
 
     def _of(self, method: Method) -> _Chosen:
         found = self._of_method.get(method.name)

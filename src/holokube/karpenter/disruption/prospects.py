@@ -286,8 +286,7 @@ class Glimpse:
 
     def is_hopeless(self, standing: Standing) -> bool:
         """Whether no candidate of a class can go, for certain."""
-        glance, price = self._glance, standing.price
-        return glance.is_hopeless(standing.sizes, price) or glance.is_hopeless_together(standing.need, price)
+        return self._glance.is_hopeless(standing.need, standing.sizes, standing.price)
 
     def most_together(self, candidates: Iterable[Candidate]) -> int:
         """How many of these can go together at most, from the first on."""
@@ -299,8 +298,8 @@ class Glimpse:
 
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""
-        price, need = total_price(candidates), self._prospects.need_of_all(candidates)
-        return self._glance.is_hopeless(sizes_of(need), price) or self._glance.is_hopeless_together(need, price)
+        need, nodes = self._prospects.need_of_all(candidates), [candidate.node for candidate in candidates]
+        return self._glance.is_hopeless(need, sizes_of(need), total_price(candidates), nodes)
 
     def hopeless_of(self, roster: Roster) -> list[Candidate] | None:
         """What an outlook finds worth a look if nobody of a roster can go; None if that cannot be told."""

@@ -206,13 +206,17 @@ class DisruptionView:
 
     @lazy
     def _counts(self) -> dict[str, PoolCount]:
-        return self._read.counts() if self._read is not None else count_nodes(self.nodes)
+        return count_nodes(self.nodes)
 
     def budgets(self, reason: Reason) -> dict[str, PoolBudget]:
         """What each pool allows."""
         found = self._budgets.get(reason)
         if found is None:
-            found = self._budgets[reason] = budgets_of(self.pools, self._counts, self.now_s, reason)
+            if self._read is not None:
+                found = self._read.budgets(self.pools, self.now_s, reason)
+            else:
+                found = budgets_of(self.pools, self._counts, self.now_s, reason)
+            self._budgets[reason] = found
         return found
 
     def budget_left(self, reason: Reason) -> dict[str, int]:

@@ -88,7 +88,7 @@ class DisruptionLoop:
         self._words = {method.name: method.reason.lower() for method in methods}
         """What metrics call the reasons of methods."""
         self._book = CandidateBook()
-        self._prospects = Prospects(clock.monotonic, lambda node: stays_told_until_s(node, publisher))
+        self._prospects = Prospects(clock.monotonic, partial(stays_told_until_s, publisher=publisher))
         self._eligible: dict[str, int] = {}
         """What was last said of how many nodes may be disrupted, by reason."""
         self._search_began_s = 0.0

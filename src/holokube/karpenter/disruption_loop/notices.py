@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -35,4 +36,9 @@ def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
 def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
     """Until when nobody has to be told again that a node cannot be consolidated."""
     quiet_until_s = publisher.quiet_until_s_by(_UNCONSOLIDATABLE)
-    return min([quiet_until_s(uid, 0.0) for uid in node.uids])
+    until_s = math.inf
+    for uid in node.uids:
+        of_object_s = quiet_until_s(uid, 0.0)
+        if of_object_s < until_s:
+            until_s = of_object_s
+    return until_s

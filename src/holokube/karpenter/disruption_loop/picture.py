@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from holokube.karpenter.disruption.memory import Mark
 from holokube.karpenter.disruption.view import DisruptionView
@@ -11,8 +11,7 @@ from holokube.karpenter.state.cluster import ClusterState
 from holokube.pricing.instance_types import InstanceType
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     """Who has decided that nothing is to be done need not look again until something is different."""
 
     state: tuple[int, int]
@@ -27,14 +26,18 @@ class Picture:
     @classmethod
     def of(cls, view: DisruptionView, state: ClusterState) -> Picture | None:
         """The picture of a view; None if time alone may change what is decided."""
-        if state.has_timed_pods or any(b.schedule for pool in view.pools.values() for b in pool.budgets):
+        if state.has_timed_pods:
             return None
+        for pool in view.pools.values():
+            for budget in pool.budgets:
+                if budget.schedule:
+                    return None
         return cls(
             state.version,
             view.mark,
             state.count_nominated(view.now_s),
             view.queued,
-            tuple(_version(pool.object) for pool in view.pools.values()),
+            tuple([_version(pool.object) for pool in view.pools.values()]),
             tuple(map(_version, view.pdbs)),
             tuple(view.types_of_pool.values()),
         )

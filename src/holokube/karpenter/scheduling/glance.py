@@ -52,6 +52,12 @@ class Glances:
         """Their rows."""
         self._settled_s = table.settled_s[: table.up]
         """By row, of those that have come up: from when on pods that are moved may count on it; never if it is gone."""
+        self._counted: tuple[float, float] = (math.inf, -math.inf)
+        """From when on rows count as was found last, and until when: then the next one settles."""
+        self._counts: IntArray = np.zeros(0, dtype=np.int64)
+        """By row: one if it counts, else nothing."""
+        self._sums: dict[PodForm, int] = {}
+        """By size: how many pods would fit on rows that count."""
         self._rooms: dict[StateNode, list[int]] = {}
         """What is left on changed nodes that were counted."""
         self._candidates: set[StateNode] = set()
@@ -69,9 +75,7 @@ class Glances:
                 self.gone.append(node)
                 row = self.table.row(node)
                 if row is not None:
-                    self.gone_rows.add(row)
-                    if row < self.table.up:
-                        self._settled_s[row] = math.inf
+                    self._leave(row)
             else:
                 # It came and went in between.
                 self._rooms.pop(node, None)
@@ -101,14 +105,47 @@ class Glances:
                 rooms.append(room)
         return Glance(self, rooms, until_s)
 
-    def counts(self, until_s: float) -> IntArray:
-        """By row: one if it has not changed and pods that are moved may count on it by then, else nothing."""
-        counts: IntArray = (self._settled_s <= until_s).astype(np.int64)
-        return counts
+    def _leave(self, row: int) -> None:
+        """The node of a row is not there any more."""
+        self.gone_rows.add(row)
+        if row >= self.table.up:
+            return
+        self._settled_s[row] = math.inf
+        if len(self._counts) and self._counts.item(row):
+            self._counts[row] = 0
+            for size in self._sums:
+                self._sums[size] -= self.table.capacity(size).item(row)
 
-    def sum_of_rows(self, size: PodForm, counts: IntArray) -> int:
-        """How many pods of a size would fit on rows that count."""
-        return int(self.table.capacity(size)[: self.table.up].dot(counts))
+    def sum_of_rows(self, size: PodForm, until_s: float) -> int:
+        """How many pods of a size would fit on nodes that have not changed, and that pods may count on by then.
+
+        From one moment to the next it is nearly always the same, less what was on nodes that have gone.
+        """
+        since_s, next_s = self._counted
+        if not since_s <= until_s < next_s:
+            settled_s = self._settled_s
+            count = settled_s <= until_s
+            self._counted = until_s, float(settled_s[~count].min(initial=math.inf))
+            self._counts, self._sums = count.astype(np.int64), {}
+        found = self._sums.get(size)
+        if found is None:
+            found = self._sums[size] = int(self.table.capacity(size)[: self.table.up].dot(self._counts))
+        return found
+
+
+    def on_node(self, size: PodForm, node: StateNode, until_s: float) -> int:
+        """How many of the pods that fit on nodes which count by then would be on this one."""
+        row = self.table.row(node)
+        if row is None:
+            room = self._rooms.get(node)
+            return _fitting(room, size) if room is not None and self.changed[node] <= until_s else 0
+        counts = row < self.table.up and self._settled_s.item(row) <= until_s
+        return int(self.table.capacity(size).item(row)) if counts else 0
+
+
+def _fitting(room: Sequence[int], size: PodForm) -> int:
+    """How many pods of a size fit into what is left on a node."""
+    return max(min([room[column] // milli for column, milli in size.amounts]), 0)
 
 
 class Glance:
@@ -120,7 +157,6 @@ class Glance:
         self._base = glances.base
         self._rooms = rooms
         self._until_s = until_s
-        self._counts: IntArray | None = None
         self._sums: dict[PodForm, int] = {}
         self._nodes = glances.nodes
 
@@ -140,11 +176,9 @@ class Glance:
         if found is None:
             if self._is_over:
                 return sys.maxsize
-            if self._counts is None:
-                self._counts = self._glances.counts(self._until_s)
-            found = self._glances.sum_of_rows(size, self._counts)
+            found = self._glances.sum_of_rows(size, self._until_s)
             for room in self._rooms:
-                found += max(min([room[column] // milli for column, milli in size.amounts]), 0)
+                found += _fitting(room, size)
             self._sums[size] = found
         return found
 
@@ -172,14 +206,17 @@ class Glance:
         """Whether pods, and any part of them, would be counted onto one new node if no node that is there has room."""
         return self._base.has_plain_offers and fit_on_one_new(need, self._base)
 
-    def is_hopeless(self, sizes: Sizes, price: float) -> bool:
-        """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one."""
-        for size, count in sizes:
-            if count > self._moved_sum(size) + self._base.new_capacity(size, price):
-                return True
-        return False
+    def is_hopeless(self, need: Need, sizes: Sizes, price: float, gone: Sequence[StateNode] = ()) -> bool:
+        """Whether, for certain, the pods can neither be placed on other nodes, nor with one cheaper new one.
 
-    def is_hopeless_together(self, need: Need, price: float) -> bool:
+        Room on nodes that are ``gone`` then does not count.
+        """
+        for size, count in sizes:
+            if count > self._moved_sum(size) - self._lost(size, gone) + self._base.new_capacity(size, price):
+                return True
+        return self._cannot_take_rest(need, price, gone)
+
+    def _cannot_take_rest(self, need: Need, price: float, gone: Sequence[StateNode]) -> bool:
         """The same of pods of several sizes, of which one new node would have to take all that other nodes cannot.
 
         However they are placed, at least so many of each size are left as are more than there is room for, if nobody
@@ -190,8 +227,19 @@ class Glance:
             size = form.size if is_moving else None
             if size is not None:
                 counts[size] = counts.get(size, 0) + count
-        left = [size.vector * over for size, count in counts.items() if (over := count - self._moved_sum(size)) > 0]
+        if len(counts) < 2:
+            # Of one size that is known already.
+            return False
+        left = [
+            size.vector * over
+            for size, count in counts.items()
+            if (over := count - self._moved_sum(size) + self._lost(size, gone)) > 0
+        ]
         return bool(left) and not self._base.takes_together(np.add.reduce(left), price)
+
+    def _lost(self, size: PodForm, gone: Sequence[StateNode]) -> int:
+        """How much of a sum is on nodes that go."""
+        return sum([self._glances.on_node(size, node, self._until_s) for node in gone]) if gone else 0
 
     def most(self, size: PodForm) -> int:
         """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""

@@ -89,7 +89,8 @@ class Headroom:
         self._moved_sums: dict[PodForm, int] = {}
         self._sums: dict[PodForm, int] = {}
         self._most: dict[PodForm, int] = {}
-        self._full: dict[Need, list[bool]] = {}
+        self._in_question: dict[Need, list[IntArray]] = {}
+        """By need: the room of nodes for pods of it, and for those that wait."""
         self._waiting: dict[_Rank, list[tuple[Age, Kind]]] = {}
         self._waiting_of: dict[PodForm, int] = {}
         self._late: dict[int, tuple[Foresight, list[tuple[StateNode, Kind, int, int]]]] = {}
@@ -257,15 +258,15 @@ class Headroom:
 
     def are_full(self, rows: Sequence[int], need: Need) -> bool:
         """Whether nodes have no room for any pod in question, so that it does not matter whether they are there."""
-        full = self._full.get(need)
-        if full is None:
+        found = self._in_question.get(need)
+        if found is None:
             forms = {kind.form for kind, _ in need} | self._waiting_of.keys()
-            has_room = np.zeros(len(self._table), dtype=np.bool_)
-            for form in forms:
-                if form.is_simple:
-                    has_room |= self.capacity(form) > 0
-            full = self._full[need] = (~has_room).tolist()
-        return all(map(full.__getitem__, rows))
+            found = self._in_question[need] = [self.capacity(form) for form in forms if form.is_simple]
+        for row in rows:
+            for capacity in found:
+                if capacity.item(row):
+                    return False
+        return True
 
     @property
     def room(self) -> IntArray:
