@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from holokube.karpenter.disruption.budgets import budget_notices, count_nodes
+from holokube.karpenter.disruption.budgets import BudgetBook, PoolCount, budget_notices, budgets_of, count_nodes
 from holokube.karpenter.disruption.types import Reason
 from holokube.karpenter.scheduling.state_node import StateNode
-from tests.karpenter.disruption.objects import node, pool, view
+from tests.karpenter.disruption.objects import NOW_S, node, pool, view
 
 
 def left(budgets: list[dict[str, Any]], nodes: int, reason: Reason = Reason.EMPTY) -> int:
@@ -85,3 +85,25 @@ def test_a_pool_that_lets_no_node_go_is_told() -> None:
     [notice] = budget_notices(cluster.pools, cluster.budgets(Reason.EMPTY), Reason.EMPTY)
     assert notice.pool is closed
     assert "reason Empty" in notice.message
+
+
+def test_what_pools_allow_is_kept_while_pools_and_counts_are_the_same() -> None:
+    book, reason = BudgetBook(), Reason.EMPTY
+    pools, counts = {"default": pool(budgets=[{"nodes": "10%"}])}, {"default": PoolCount(10, 1)}
+    first = book.budgets(pools, counts, NOW_S, reason)
+    assert first == budgets_of(pools, counts, NOW_S, reason)
+    assert book.budgets(dict(pools), dict(counts), NOW_S + 1, reason) is first
+    more = {"default": PoolCount(20, 1)}
+    assert book.budgets(pools, more, NOW_S, reason) == budgets_of(pools, more, NOW_S, reason) != first
+    assert book.budgets(pools, more, NOW_S, Reason.DRIFTED) == budgets_of(pools, more, NOW_S, Reason.DRIFTED)
+    other = {"default": pool(budgets=[{"nodes": "3"}])}
+    assert book.budgets(other, more, NOW_S, reason)["default"].allowed == 3
+
+
+def test_what_pools_allow_by_the_clock_is_not_kept() -> None:
+    book, counts = BudgetBook(), {"default": PoolCount(10, 0)}
+    pools = {"default": pool(budgets=[{"nodes": "0", "schedule": "0 22 * * *", "duration": "2h1m"}])}
+    for now_s in (NOW_S, NOW_S + 60, NOW_S + 86_400):
+        assert book.budgets(pools, counts, now_s, Reason.EMPTY) == budgets_of(pools, counts, now_s, Reason.EMPTY)
+    allowed = {book.budgets(pools, counts, NOW_S + after_s, Reason.EMPTY)["default"].allowed for after_s in (0, 120)}
+    assert len(allowed) == 2, "the window ends in between"

@@ -282,6 +282,32 @@ def test_what_counting_calls_hopeless_a_simulation_refuses(seed: int, is_spread:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**9))
+def test_the_one_new_node_that_is_foreseen_is_the_one_of_a_simulation(seed: int) -> None:
+    rng = Rng(f"replaced {seed}")
+    cluster, kept = tight_cluster(rng) if rng.random() < 0.5 else cluster_of(rng), Memories(math.inf)
+    waiting = waiting_pods(rng, cluster)
+    view = view_of(cluster, waiting, [], frozenset(), kept)
+    candidates, outlook = view.ranked(MultiNodeConsolidation()), view.outlook
+    assert outlook is not None
+    for count in range(1, min(len(candidates), 8) + 1):
+        row = candidates[:count]
+        if outlook.cannot_go(row):
+            continue
+        claim = outlook.replaced_by(row)
+        results = view.simulator.simulate(
+            [one.name for one in row], [pod for one in row for pod in one.movable_pods], is_consolidation=True
+        )
+        if claim is not None:
+            (planned,) = results.new_claims
+            assert claim.pool is planned.pool
+            assert claim.requirements == planned.requirements
+            assert list(claim.candidate_types) == list(planned.candidate_types)
+            assert claim.max_instance_types == planned.max_instance_types
+        assert outlook.replaced_by(candidates[:count]) is None, "others were asked about"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
 def test_who_is_looked_at_goes_by_what_was_told_before_and_by_who_is_left_out(seed: int) -> None:
     rng = Rng(f"told {seed}")
     cluster, now_s, quiet = cluster_of(rng), 0.0, dict[str, float]()

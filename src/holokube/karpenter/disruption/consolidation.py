@@ -162,11 +162,18 @@ def consolidate(view: DisruptionView, candidates: Sequence[Candidate]) -> Move |
         return Move(gone, results)
     if len(results.new_claims) > 1:
         return several(len(results.new_claims))
-    claim = results.new_claims[0]
+    replacement = replacement_by(view, gone, results.new_claims[0])
+    return replacement if isinstance(replacement, Obstruction) else Move(gone, results, replacement)
+
+
+def replacement_by(
+    view: DisruptionView, gone: Sequence[Candidate], claim: PlannedClaim
+) -> Replacement | Obstruction:
+    """What a new node may be that takes the place of nodes, or why it is not worth while."""
     price = total_price(gone)
     capacity_types = claim.requirements.of(CAPACITY_TYPE_LABEL)
     if capacity_types.has(SPOT) and all(candidate.capacity_type == SPOT for candidate in gone):
-        return _spot_to_spot(view, gone, results, price)
+        return _spot_to_spot(view, gone, claim, price)
     if not view.prices.cheaper(claim.candidate_types, claim.requirements, price):
         # It is not worth while to put the types in order.
         return not_cheaper()
@@ -179,12 +186,12 @@ def consolidate(view: DisruptionView, candidates: Sequence[Candidate]) -> Move |
         # Prices were compared on the assumption that spot launches. If it cannot, the launch had better fail than
         # put a dearer node in the place of this one.
         requirements = requirements.adding(_SPOT_ONLY)
-    return Move(gone, results, Replacement(claim, tuple(options), requirements))
+    return Replacement(claim, tuple(options), requirements)
 
 
 def _spot_to_spot(
-    view: DisruptionView, gone: tuple[Candidate, ...], results: Results, price: float
-) -> Move | Obstruction:
+    view: DisruptionView, gone: Sequence[Candidate], claim: PlannedClaim, price: float
+) -> Replacement | Obstruction:
     """Spot nodes for a spot node, which only a feature gate allows.
 
     A launch on spot does not always get the cheapest type, so a single node is replaced only if there is a choice of
@@ -195,7 +202,6 @@ def _spot_to_spot(
             Blocker.SPOT_TO_SPOT_DISABLED,
             "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node",
         )
-    claim = results.new_claims[0]
     requirements = claim.requirements.adding(_SPOT_ONLY)
     options = view.prices.cheaper(view.prices.ordered(claim), requirements, price)
     obstruction = _unmet(options, requirements) or (None if options else not_cheaper())
@@ -210,7 +216,7 @@ def _spot_to_spot(
             )
         needed, _ = needed_types(options, requirements)
         options = options[: max(SPOT_TO_SPOT_TYPES_MIN, needed)]
-    return Move(gone, results, Replacement(claim, tuple(options), requirements))
+    return Replacement(claim, tuple(options), requirements)
 
 
 def _unmet(options: Sequence[InstanceType], requirements: Requirements) -> Obstruction | None:

@@ -16,6 +16,7 @@ from holokube.karpenter.disruption.consolidation import (
     consolidation_obstruction,
     eligibility_notices,
     is_too_early,
+    replacement_by,
 )
 from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.prospects import Glimpse
@@ -30,6 +31,7 @@ from holokube.karpenter.disruption.types import (
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.min_values import unmet_min_values
+from holokube.karpenter.scheduling.results import PlannedClaim
 
 TIMEOUT_S: Final = 60.0
 CANDIDATES_MAX: Final = 100
@@ -104,8 +106,12 @@ class MultiNodeConsolidation:
         return _Found(best)
 
     def _try(self, view: DisruptionView, candidates: Sequence[Candidate]) -> Command | None:
-        if view.outlook is not None and view.outlook.cannot_go(candidates):
-            return None
+        if view.outlook is not None:
+            if view.outlook.cannot_go(candidates):
+                return None
+            claim = view.outlook.replaced_by(candidates)
+            if claim is not None and _replacement_by(view, claim, candidates) is None:
+                return None
         move = consolidate(view, candidates)
         if isinstance(move, Obstruction):
             return None
@@ -130,6 +136,14 @@ def _is_in_vain(glimpse: Glimpse, candidates: Sequence[Candidate]) -> bool:
             return False
         high = middle - 1
     return True
+
+
+def _replacement_by(
+    view: DisruptionView, claim: PlannedClaim, candidates: Sequence[Candidate]
+) -> Replacement | None:
+    """What a new node may be that takes the place of several; None if it is not worth while."""
+    replacement = replacement_by(view, candidates, claim)
+    return None if isinstance(replacement, Obstruction) else without_same_type(view, replacement, candidates)
 
 
 def without_same_type(

@@ -24,6 +24,7 @@ from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need, ne
 from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
 from holokube.karpenter.scheduling.problem import pod_key
+from holokube.karpenter.scheduling.results import PlannedClaim
 from holokube.karpenter.scheduling.simulation import why_not_counted
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.kube.types import JsonObject
@@ -339,6 +340,8 @@ class Outlook:
         """The last candidate asked about, and the answer: who asks whether it stays goes on to ask why."""
         self._blockers: dict[tuple[Standing, bool, int], tuple[Blocker | None, Foresight | None]] = {}
         """By class, whether on spot, and what is lost with a node: the answer for all such members."""
+        self._together: tuple[Sequence[Candidate], Foresight] | None = None
+        """The last candidates of which was asked whether they can go together, if one new node would take their place."""
         prospects.begin(book)
 
     def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -433,6 +436,7 @@ class Outlook:
     def cannot_go(self, candidates: Sequence[Candidate]) -> bool:
         """Whether, for certain, candidates cannot go together."""
         price, need = total_price(candidates), self._prospects.need_of_all(candidates)
+        self._together = None
         if self._headroom.is_hopeless(need, sizes_of(need), price):
             return True
         foresight = self._foresee(candidates, need)
@@ -440,7 +444,18 @@ class Outlook:
             return False
         if foresight.is_stranded or foresight.new_nodes > 1:
             return True
-        return foresight.new_nodes == 1 and not self._headroom.cheaper_types(foresight, price)
+        if foresight.new_nodes == 0:
+            return False
+        self._together = candidates, foresight
+        return not self._headroom.cheaper_types(foresight, price)
+
+    def replaced_by(self, candidates: Sequence[Candidate]) -> PlannedClaim | None:
+        """The one new node, its pods aside, that candidates of which :meth:`cannot_go` was just asked would go for.
+
+        None if they would go for none, or if a simulation has to find out.
+        """
+        together = self._together
+        return self._headroom.planned(together[1]) if together is not None and together[0] is candidates else None
 
     def _foresee(self, candidates: Sequence[Candidate], need: Need) -> Foresight | None:
         rows = [self._headroom.row(candidate.node) for candidate in candidates]

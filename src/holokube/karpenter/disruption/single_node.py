@@ -67,23 +67,25 @@ class SingleNodeConsolidation:
         started_s = view.elapsed_s()
         counted = 0
         for candidate in candidates:
+            pool = candidate.pool
             if counted % _COUNTED_AT_ONCE == 0:
                 if counted:
                     yield
                 if view.elapsed_s() - started_s > TIMEOUT_S:
                     later = memory.with_unreached(tuple(sorted(unreached)))
                     return Outcome(None, later, tuple(notices), timed_out=True)
-            unreached.discard(candidate.pool.name)
-            if left.get(candidate.pool.name, 0) == 0:
+            unreached.discard(pool.name)
+            if left.get(pool.name, 0) == 0:
                 continue
-            if is_balanced(candidate.pool) and not can_pass(candidate, view.totals_for((candidate,))):
+            if is_balanced(pool) and not can_pass(candidate, view.totals_for((candidate,))):
                 continue
-            foreseen = view.glimpse.against(candidate) if view.glimpse is not None else None
-            if foreseen is None and view.outlook is not None:
-                if view.outlook.stays_as_told(candidate):
+            glimpse = view.glimpse
+            foreseen = glimpse.against(candidate) if glimpse is not None else None
+            if foreseen is None and (outlook := view.outlook) is not None:
+                if outlook.stays_as_told(candidate):
                     counted += 1
                     continue
-                foreseen = view.outlook.against(candidate)
+                foreseen = outlook.against(candidate)
             if foreseen is not None:
                 counted += 1
                 notices.append(unconsolidatable(candidate, foreseen))

@@ -19,9 +19,10 @@ from holokube.karpenter.scheduling.existing_nodes import fitting
 from holokube.karpenter.scheduling.groundwork import Groundwork
 from holokube.karpenter.scheduling.pod_facts import Age, PodFacts, age_of
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
+from holokube.karpenter.scheduling.results import PlannedClaim
 from holokube.karpenter.scheduling.state_node import StateNode
 from holokube.karpenter.scheduling.templates import Template
-from holokube.karpenter.scheduling.type_table import IntArray, RowArray
+from holokube.karpenter.scheduling.type_table import BoolArray, IntArray, RowArray
 from holokube.kube.types import JsonObject
 
 Need = tuple[tuple[Kind, int], ...]
@@ -292,12 +293,32 @@ class Headroom:
 
     def cheaper_types(self, foresight: Foresight, price: float) -> bool:
         """Whether a type that can hold the pods of the one new node may cost less than a price."""
+        template, fits = self._fits_of(foresight)
+        prices = template.table.lowest_prices(template.state)
+        return any(prices[place] < price for place in template.table.row_types[fits].tolist())
+
+    def planned(self, foresight: Foresight) -> PlannedClaim:
+        """The one new node as a simulation would plan it, its pods aside."""
+        template, fits = self._fits_of(foresight)
+        problem = self._ground.problem
+        return PlannedClaim(
+            pool=template.pool,
+            requirements=template.state.requirements,
+            candidate_types=template.table.types_of(np.flatnonzero(fits)),
+            pods=(),
+            requests={},
+            well_known=problem.well_known,
+            max_instance_types=problem.options.max_instance_types,
+        )
+
+    @staticmethod
+    def _fits_of(foresight: Foresight) -> tuple[Template, BoolArray]:
+        """What the one new node is made from, and rows of its types that can hold its pods."""
         template, used = foresight.template, foresight.used
         assert template is not None
         assert used is not None
-        fits = (template.table.room >= used[:, None]).all(axis=0) & template.table.rows(template.state)
-        prices = template.table.lowest_prices(template.state)
-        return any(prices[place] < price for place in template.table.row_types[fits].tolist())
+        fits: BoolArray = (template.table.room >= used[:, None]).all(axis=0)
+        return template, fits & template.table.rows(template.state)
 
 
 class _Open:
