@@ -248,6 +248,8 @@ class CandidateBook:
         self._of_method: dict[str, _Chosen] = {}
         self._left: dict[str, int] = {}
         """How many candidates methods have, once it was counted."""
+        self._left_of: dict[str, dict[str, int]] = {}
+        """The same by pool."""
         self._excluded: dict[StateNode, Obstruction] = {}
         self._named: dict[str, tuple[Sequence[InstanceType], Mapping[str, InstanceType]]] = {}
 
@@ -278,7 +280,7 @@ class CandidateBook:
                 self._put(node)
         for node in changed:
             self._put(node, before.get(node.provider_id))
-        self._excluded, self._left = {}, {}
+        self._excluded, self._left, self._left_of = {}, {}, {}
         for node in [one for one in self._nominated if not one.is_nominated(rules.now_s)]:
             del self._nominated[node]
         for node in self._nominated:
@@ -382,13 +384,16 @@ class CandidateBook:
 
     def count_by_pool(self, method: Method) -> dict[str, int]:
         """How many of each pool they are; pools without any are left out."""
-        chosen = self._of(method)
-        counts = dict(chosen.pools)
-        for node in self._excluded:
-            entry = chosen.taken.get(node)
-            if entry is not None:
-                counts[entry.candidate.pool.name] -= 1
-        return {pool: count for pool, count in counts.items() if count}
+        found = self._left_of.get(method.name)
+        if found is None:
+            chosen = self._of(method)
+            counts = dict(chosen.pools)
+            for node in self._excluded:
+                entry = chosen.taken.get(node)
+                if entry is not None:
+                    counts[entry.candidate.pool.name] -= 1
+            found = self._left_of[method.name] = {pool: count for pool, count in counts.items() if count}
+        return found
 
     def roster(self, method: Method) -> Roster:
         """The same for who goes by what has changed."""

@@ -170,9 +170,9 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
     if node.guards or limits.essence:
         # Otherwise, without a word of their own and without budgets, all of them leave.
         movable = tuple([pod for pod in reschedulable if limits.will_leave(pod, rules.now_s)])
-    remaining = costs.lifetime_remaining(
-        _created_s(node.node_claim), duration_s(node.node_claim.get("spec") or {}, "expireAfter"), rules.now_s
-    )
+    expire_after_s = duration_s(node.node_claim.get("spec") or {}, "expireAfter")
+    if expire_after_s is not None:
+        disruption_cost *= costs.lifetime_remaining(_created_s(node.node_claim), expire_after_s, rules.now_s)
     return Candidate(
         node=node,
         pool=pool,
@@ -180,7 +180,7 @@ def candidate_of(node: StateNode, rules: CandidateRules) -> Candidate:
         zone=zone,
         capacity_type=capacity_type,
         price=costs.offering_price(instance_type, zone, capacity_type),
-        disruption_cost=disruption_cost * remaining,
+        disruption_cost=disruption_cost,
         reschedule_cost=reschedule_cost,
         reschedulable_pods=reschedulable,
         movable_pods=movable,

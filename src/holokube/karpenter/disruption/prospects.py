@@ -146,6 +146,8 @@ class Prospects:
         self._known: dict[Candidate, _Known] = {}
         self._roster_book: object = None
         self._joined = 0
+        self._has_new = False
+        """Whether a class has come since a roster was followed, which may have no members."""
         self.untold: frozenset[Candidate] = frozenset()
         """Those of which was found that somebody has to be told why they stay, in the last look at a roster."""
 
@@ -165,7 +167,10 @@ class Prospects:
         if found is None:
             assert self._book is not None, "a pass begins with a book"
             key = _need(candidate, self._book), candidate.price
-            standing = self._classes.get(key) or self._classes.setdefault(key, Standing(*key))
+            standing = self._classes.get(key)
+            if standing is None:
+                standing = self._classes[key] = Standing(*key)
+                self._has_new = True
             found = self._known[candidate] = _Known(standing)
         return found
 
@@ -209,6 +214,8 @@ class Prospects:
         if roster.book is not self._roster_book:
             self._classes, self._known, self._roster_book = {}, {}, roster.book
             news = dict.fromkeys(roster.everyone(), True)
+        elif not news and not self._has_new:
+            return
         for candidate, has_come in news.items():
             if has_come:
                 self._join(candidate)
@@ -219,6 +226,7 @@ class Prospects:
             count += len(standing.members)
             if not standing.members:
                 del self._classes[standing.need, standing.price]
+        self._has_new = False
         if len(self._known) > 4 * count + _KEPT_MIN:
             self._known = {one: known for one, known in self._known.items() if one in known.standing.members}
 
@@ -317,10 +325,12 @@ class Glimpse:
         Some of its pods would need a new node, as all of them together would need no more than one. None that is
         cheaper can take them, or its class were not hopeless.
         """
+        if not self._is_clear:
+            return None
         standing = self._prospects.of(candidate).standing
         if standing.judge is not self or not standing.is_hopeless or candidate.capacity_type == SPOT:
             return None
-        if not self._is_clear or not self._glance.has(candidate.node):
+        if not self._glance.has(candidate.node):
             return None
         if standing.fits_on_one_new is None:
             standing.fits_on_one_new = self._glance.fit_on_one_new(standing.need)
@@ -341,7 +351,7 @@ class Outlook:
         self._blockers: dict[tuple[Standing, bool, int], tuple[Blocker | None, Foresight | None]] = {}
         """By class, whether on spot, and what is lost with a node: the answer for all such members."""
         self._together: tuple[Sequence[Candidate], Foresight] | None = None
-        """The last candidates of which was asked whether they can go together, if one new node would take their place."""
+        """The last candidates of which was asked whether they can go together, if it would be for one new node."""
         prospects.begin(book)
 
     def worth_a_look(self, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -24,7 +24,7 @@ def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
     for kind, message, node, pool, _, dedupe in notices:
         reason, dedupe_s = _REASONS[kind]
         if node is not None:
-            for obj, uid in zip(node.objects, node.uids, strict=True):
+            for obj, uid in node.objects:
                 if dedupe:
                     publisher.normal(obj, reason, message, uid, *dedupe, dedupe_s=dedupe_s)
                 else:
@@ -37,7 +37,7 @@ def stays_told_until_s(node: StateNode, publisher: Publisher) -> float:
     """Until when nobody has to be told again that a node cannot be consolidated."""
     quiet_until_s = publisher.quiet_until_s_by(_UNCONSOLIDATABLE)
     until_s = math.inf
-    for uid in node.uids:
+    for _, uid in node.objects:
         of_object_s = quiet_until_s(uid, 0.0)
         if of_object_s < until_s:
             until_s = of_object_s

@@ -212,7 +212,8 @@ class Glance:
         Room on nodes that are ``gone`` then does not count.
         """
         for size, count in sizes:
-            if count > self._moved_sum(size) - self._lost(size, gone) + self._base.new_capacity(size, price):
+            lost = self._lost(size, gone) if gone else 0
+            if count > self._moved_sum(size) - lost + self._base.new_capacity(size, price):
                 return True
         return self._cannot_take_rest(need, price, gone)
 
@@ -239,7 +240,7 @@ class Glance:
 
     def _lost(self, size: PodForm, gone: Sequence[StateNode]) -> int:
         """How much of a sum is on nodes that go."""
-        return sum([self._glances.on_node(size, node, self._until_s) for node in gone]) if gone else 0
+        return sum([self._glances.on_node(size, node, self._until_s) for node in gone])
 
     def most(self, size: PodForm) -> int:
         """More pods of a size or larger cannot be moved together, for certain, whatever one new node may cost."""

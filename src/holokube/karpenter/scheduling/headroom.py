@@ -197,7 +197,7 @@ class Headroom:
         return [(node, of_kind[kind][first:end]) for node, kind, first, end in self._late_places(foresight)]
 
     def _late_places(self, foresight: Foresight) -> list[tuple[StateNode, Kind, int, int]]:
-        """The nodes that have not come up and would take pods, and which of a kind; the same for nodes that are alike."""
+        """The nodes that have not come up and would take pods, and which of a kind; the same for nodes alike."""
         known = self._late.get(id(foresight))
         if known is None:
             found: list[tuple[int, Kind, int, int]] = []
@@ -317,7 +317,7 @@ class Headroom:
         template, used = foresight.template, foresight.used
         assert template is not None
         assert used is not None
-        fits: BoolArray = (template.table.room >= used[:, None]).all(axis=0)
+        fits: BoolArray = np.logical_and.reduce(template.table.room >= used[:, None], axis=0)
         return template, fits & template.table.rows(template.state)
 
 

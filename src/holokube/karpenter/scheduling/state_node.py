@@ -58,7 +58,7 @@ _OF_CONDITIONS: Final = ("claim_states", "is_rebooting")
 _OF_CONDITIONS_AND_DELETION: Final = ("is_deleted",)
 """What goes by the conditions of the claim, and by whether its deletion was asked for."""
 _OF_LABELS: Final = ("label_requirements",)
-_OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "taints", "uids")
+_OF_BOTH: Final = ("claim_states", "is_deleted", "is_rebooting", "objects", "taints")
 """What goes by Node and claim."""
 _OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "is_spread", "pod_requests", "running_pods", "watched")
 """What goes by pods alone."""
@@ -137,15 +137,11 @@ class StateNode:
         """Whether it has a NodeClaim."""
         return self.node_claim is not None
 
-    @property
-    def objects(self) -> list[JsonObject]:
-        """Its Node and its claim, as far as they are there."""
-        return [obj for obj in (self.node, self.node_claim) if obj is not None]
-
     @lazy
-    def uids(self) -> tuple[str, ...]:
-        """Those of its objects."""
-        return tuple([str(obj["metadata"].get("uid", "")) for obj in self.objects])
+    def objects(self) -> tuple[tuple[JsonObject, str], ...]:
+        """Its Node and its claim, as far as they are there, each with its uid."""
+        found = [obj for obj in (self.node, self.node_claim) if obj is not None]
+        return tuple([(obj, str(obj["metadata"].get("uid", ""))) for obj in found])
 
     @lazy
     def is_registered(self) -> bool:
