@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holokube.karpenter.api.labels import NODECLAIM_READY_NEEDS, NODEPOOL_READY_NEEDS, READY
-from holokube.kube.conditions import ConditionStatus, conditions_of, get_condition, remove_condition
+from holokube.kube.conditions import ConditionStatus, conditions_of, get_condition, is_true, remove_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
 
@@ -37,12 +37,13 @@ class ConditionSet:
 
     def status(self, obj: Mapping[str, Any], type: str) -> ConditionStatus:
         """Its status; Unknown when it is not there."""
-        found = self.get(obj, type)
+        # As Unknown is what ``get`` makes of those that are not there.
+        found = get_condition(obj, type)
         status: ConditionStatus = found["status"] if found is not None else "Unknown"
         return status
 
     def is_true(self, obj: Mapping[str, Any], type: str) -> bool:
-        return self.status(obj, type) == "True"
+        return is_true(obj, type)
 
     def since_s(self, obj: Mapping[str, Any], type: str) -> float | None:
         """Since when it has the status it has, in Unix seconds; None when it is not there."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, Summary
+from prometheus_client.samples import Sample
 
 from holokube.karpenter.api.labels import CAPACITY_TYPE_LABEL, NODEPOOL_LABEL
 from holokube.kube.requirements import ZONE_LABEL
@@ -55,22 +56,22 @@ class _PodSummary(Summary):
         self._sum.inc(sum(pending))
 
 
-class _PodHistogram(Histogram):
-    """The same, by buckets."""
+class _BusyHistogram(Histogram):
+    """The same by buckets, with labels or without."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._pending: list[float] = []
         super().__init__(*args, **kwargs)
 
     def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:
-        assert exemplar is None, "pods are not told one by one"
+        assert exemplar is None, "what comes so often is not told one by one"
         self._pending.append(amount)
         if len(self._pending) >= _PENDING_MAX:
             self._sum_up()
 
-    def collect(self) -> Iterable[Metric]:
+    def _child_samples(self) -> Iterable[Sample]:
         self._sum_up()
-        return super().collect()
+        return super()._child_samples()
 
     def _sum_up(self) -> None:
         pending, self._pending = self._pending, []
@@ -100,6 +101,9 @@ class KarpenterMetrics:
 
     def _histogram(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Histogram:
         return Histogram(PREFIX + name, text, labels, buckets=_DURATION_BUCKETS_S, registry=self.registry)
+
+    def _busy_histogram(self, name: str, text: str, labels: tuple[str, ...] = ()) -> _BusyHistogram:
+        return _BusyHistogram(PREFIX + name, text, labels, buckets=_DURATION_BUCKETS_S, registry=self.registry)
 
     def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
@@ -133,11 +137,8 @@ class KarpenterMetrics:
         """The same two by labels, of which there are few; every eviction tells them."""
         self._pods_disrupted = self._counter(
             "pods_disruption_initiated_total", "Pods on claims whose end was asked for.", _DISRUPTED)
-        self._decision_duration = _PodHistogram(
-            PREFIX + "pods_scheduling_decision_duration_seconds",
-            "From when a pod was seen pending to the first decision.",
-            buckets=_DURATION_BUCKETS_S, registry=self.registry,
-        )  # fmt: skip
+        self._decision_duration = self._busy_histogram(
+            "pods_scheduling_decision_duration_seconds", "From when a pod was seen pending to the first decision.")
         self._bound = self._pod_summary("pods_bound_duration_seconds", "From the creation of a pod to its binding.")
         self._startup = self._pod_summary("pods_startup_duration_seconds", "From the creation of a pod until it runs.")
         self._provisioning_bound = self._pod_summary(
@@ -154,7 +155,7 @@ class KarpenterMetrics:
     def _make_disruption(self) -> None:
         prefix = "voluntary_disruption_"
         self._decisions = self._counter(prefix + "decisions_total", "Commands that were begun.", _DECISION)
-        self._evaluation = self._histogram(
+        self._evaluation = self._busy_histogram(
             prefix + "decision_evaluation_duration_seconds", "How long one method takes.",
             ("reason", "consolidation_type"))
         self._evaluations: dict[tuple[str, str], Histogram] = {}

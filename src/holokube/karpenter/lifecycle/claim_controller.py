@@ -116,7 +116,7 @@ class ClaimController(ControllerComponent):
 
     async def reconcile(self, name: str) -> Result | None:
         """One look at one claim."""
-        claim = self._claims.lister.get(name)
+        claim = self._claims.lister.by_key(name)
         if claim is None:
             self._at_rest.pop(name, None)
             return None

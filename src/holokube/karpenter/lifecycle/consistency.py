@@ -87,7 +87,7 @@ class Consistency(ControllerComponent):
 
     def _postpone(self, name: str) -> float | None:
         """Scans a claim that was in order: if it is as it was then, nothing is to be done until something changes."""
-        stored, known, now_s = self._claims.lister.get(name), self._in_order.get(name), self._clock.monotonic()
+        stored, known, now_s = self._claims.lister.by_key(name), self._in_order.get(name), self._clock.monotonic()
         if stored is None or known is None or self._left_s(name, now_s) > DUE_TOLERANCE_S:
             return None
         node = only(self._nodes, stored["status"].get("providerID") or "")
@@ -114,7 +114,7 @@ class Consistency(ControllerComponent):
         """Scans one claim, if its turn has come."""
         # Whoever is started anew is told of all claims, whatever they were doing.
         self._end_rest(name)
-        stored = self._claims.lister.get(name)
+        stored = self._claims.lister.by_key(name)
         if stored is None:
             self._scanned_s.pop(name, None)
             self._in_order.pop(name, None)

@@ -133,7 +133,7 @@ class DisruptionConditions(ControllerComponent):
 
     async def reconcile(self, name: str) -> Result | None:
         """Brings the conditions of one claim up to date."""
-        stored = self._claims.lister.get(name)
+        stored = self._claims.lister.by_key(name)
         if stored is None:
             self._forget(name)
             return None
@@ -141,7 +141,7 @@ class DisruptionConditions(ControllerComponent):
         if wait_s is not None:
             return Result(requeue_after_s=wait_s)
         claim = NodeClaim.of(stored)
-        pool_object = self._pools.lister.get(claim.pool_name)
+        pool_object = self._pools.lister.by_key(claim.pool_name)
         if claim.is_deleting or not self._provider.supports(claim.node_class_ref) or pool_object is None:
             self._type_seen_s.pop(claim.uid, None)
             self._forget(name)
@@ -173,10 +173,10 @@ class DisruptionConditions(ControllerComponent):
     def _wait_s(self, name: str) -> float | None:
         """When to look again at a claim of which another look now would find the same; None if it might not."""
         settled = self._settled.get(name)
-        stored = self._claims.lister.get(name)
+        stored = self._claims.lister.by_key(name)
         if settled is None or stored is None:
             return None
-        pool_object = self._pools.lister.get(settled.pool.name)
+        pool_object = self._pools.lister.by_key(settled.pool.name)
         if pool_object is None or not self._is_read(settled.pool, pool_object):
             return None
         now_s = self._clock.time()

@@ -63,14 +63,14 @@ class Machines(ControllerComponent):
     def _unsettled_claims(self, node: JsonObject) -> list[str]:
         """The claim of a Node, unless it is one for which nothing is done, whatever becomes of the Node."""
         due = self._is_due()
-        return [name for name in claim_of_machine(node) if due or not is_settled(self._claims.lister.get(name))]
+        return [name for name in claim_of_machine(node) if due or not is_settled(self._claims.lister.by_key(name))]
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         return new is None or not is_settled(old) or not is_settled(new) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Brings the machine of one claim in order."""
-        found = self._claims.lister.get(name)
+        found = self._claims.lister.by_key(name)
         if found is None:
             await self._clear_away(name)
             return None
@@ -82,7 +82,7 @@ class Machines(ControllerComponent):
 
     async def _bring(self, claim: NodeClaim) -> Result | None:
         node_name = claim.provider_id.removeprefix(PROVIDER_PREFIX)
-        if self._nodes.lister.get(node_name) is not None:
+        if self._nodes.lister.by_key(node_name) is not None:
             return None
         fate = fate_of(self._provider.faults, self._rng, claim.uid)
         if fate is Fate.NEVER_COMES:

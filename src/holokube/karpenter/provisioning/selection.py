@@ -82,6 +82,11 @@ def select(pods: Iterable[JsonObject], volumes: VolumeReader, well_known: frozen
 
 def why_ignored(pod: JsonObject, volumes: VolumeReader, well_known: frozenset[str]) -> Ignored | None:
     """Why nothing is provided for a pod; None if something is."""
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeSelector") and not spec.get("affinity"):
+        # As nearly all: it asks nothing of nodes.
+        unusable = volumes.why_unusable(pod)
+        return Ignored(pod, unusable) if unusable else None
     problems = [problem for entry in _expressions(pod) for problem in requirement_problems(entry, well_known)]
     if any(term.get("matchFields") is not None for term in _required_terms(pod)):
         problems.append("node selector term with matchFields is not supported")

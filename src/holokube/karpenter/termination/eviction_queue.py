@@ -113,7 +113,7 @@ class EvictionQueue:
                 raise
             several = _has_several_budgets(error)
             why = "eviction does not support multiple PDBs" if several else "evicting pod violates a PDB"
-            node = self._nodes.lister.get((pod.get("spec") or {}).get("nodeName") or "")
+            node = self._nodes.lister.by_key((pod.get("spec") or {}).get("nodeName") or "")
             if node is not None:
                 self._publisher.warning(
                     node, events.FAILED_DRAINING,
@@ -153,7 +153,7 @@ class EvictionQueue:
 
     def _reason(self, pod: JsonObject) -> str:
         """Why its node goes."""
-        node = self._nodes.lister.get((pod.get("spec") or {}).get("nodeName") or "")
+        node = self._nodes.lister.by_key((pod.get("spec") or {}).get("nodeName") or "")
         claim = only(self._claims, (node.get("spec") or {}).get("providerID") or "") if node is not None else None
         if claim is None:
             return ""

@@ -89,7 +89,7 @@ class NodeTermination(ControllerComponent):
 
     async def reconcile(self, name: str) -> Result | None:
         """The next step for a Node that is being deleted."""
-        node = self._nodes.lister.get(name)
+        node = self._nodes.lister.by_key(name)
         if node is None or not node["metadata"].get("deletionTimestamp") or not self._provider.owns_node(node):
             return None
         if TERMINATION_FINALIZER not in (node["metadata"].get("finalizers") or ()):
