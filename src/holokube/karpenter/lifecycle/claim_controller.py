@@ -87,8 +87,8 @@ class ClaimController(ControllerComponent):
         if old is None or new is None:
             return True
         # One that was at rest is found to be so still, or again, without a look.
-        was_at_rest = new["metadata"]["name"] in self._at_rest
-        return not self._rests(new) and not (was_at_rest and self._has_come_to_rest(new))
+        known = self._at_rest.get(new["metadata"]["name"])
+        return known is None or (known != basis_of(new) and not self._has_come_to_rest(new))
 
     def _rests(self, claim: JsonObject) -> bool:
         """Whether another look at the claim would find nothing to do, whatever its Node is like."""

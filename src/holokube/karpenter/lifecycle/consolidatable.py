@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holokube.karpenter.api.labels import CONSOLIDATABLE, INITIALIZED
-from holokube.karpenter.api.node_claim import NodeClaim
+from holokube.karpenter.api.node_claim import seconds_of
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.conditions import CLAIM_CONDITIONS
 from holokube.kube.types import JsonObject
@@ -24,7 +24,7 @@ def consolidatable(claim: JsonObject, pool: NodePool, now_s: float) -> Consolida
     """The condition as it should be now."""
     if pool.consolidate_after_s is None or not CLAIM_CONDITIONS.is_true(claim, INITIALIZED):
         return Consolidatable(CLAIM_CONDITIONS.without(claim, CONSOLIDATABLE))
-    quiet_since_s = NodeClaim.of(claim).last_pod_event_s
+    quiet_since_s = seconds_of((claim.get("status") or {}).get("lastPodEventTime"))
     if quiet_since_s is None:
         quiet_since_s = CLAIM_CONDITIONS.since_s(claim, INITIALIZED) or 0.0
     left_s = quiet_since_s + pool.consolidate_after_s - now_s

@@ -127,7 +127,7 @@ class DisruptionConditions(ControllerComponent):
         if settled is None or new is None:
             return True
         now_s = self._clock.time()
-        if now_s >= settled.type_check_s or settled.quiet_wait_s(new, now_s) is None:
+        if now_s >= settled.type_check_s or settled.quiet_left_s(new, now_s) is None:
             return True
         return (self._provider.drifts and bool(self._provider.why_drifted(NodeClaim.of(new)))) or self._is_due()
 

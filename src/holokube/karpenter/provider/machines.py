@@ -24,7 +24,7 @@ from holokube.karpenter.provider.faults import Fate, fate_of
 from holokube.karpenter.provider.hollow import HollowProvider
 from holokube.karpenter.provider.indexes import BY_PROVIDER_ID, claim_ids
 from holokube.karpenter.writes import delete_object
-from holokube.kube.conditions import is_true
+from holokube.kube.conditions import conditions_of, is_true
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.requirements import HOSTNAME_LABEL
 from holokube.kube.types import JsonObject
@@ -66,7 +66,11 @@ class Machines(ControllerComponent):
         return [name for name in claim_of_machine(node) if due or not is_settled(self._claims.lister.by_key(name))]
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
-        return new is None or not is_settled(old) or not is_settled(new) or self._is_due()
+        if old is None or new is None or not is_settled(new):
+            return True
+        # What a change leaves alone is the very same object as a rule.
+        is_like_before = conditions_of(old) is conditions_of(new) and not new["metadata"].get("deletionTimestamp")
+        return not (is_like_before or is_settled(old)) or self._is_due()
 
     async def reconcile(self, name: str) -> Result | None:
         """Brings the machine of one claim in order."""
