@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
+from holokube.base.clock import VirtualClock
 from holokube.base.rng import Rng
 from holokube.karpenter.api.node_claim import NodeClaim
 from holokube.karpenter.provider.choice import cheapest, instance_of, instance_of_node, node_name, node_object
-from holokube.karpenter.provider.faults import Fate, Faults, fate_of
+from holokube.karpenter.provider.faults import Fate, Faults, Place, fate_of
+from holokube.karpenter.provider.hollow import HollowProvider
 from holokube.karpenter.provider.protocol import LaunchFailed
 from holokube.kube.types import JsonObject
 from tests.karpenter.lab import small_catalog
@@ -91,3 +96,23 @@ def test_names_and_fates_follow_from_the_seed_and_the_uid_alone() -> None:
     assert fates == [fate_of(faults, Rng("cloud"), str(number)) for number in range(2000)]
     assert 400 < fates.count(Fate.NEVER_COMES) < 600
     assert 400 < fates.count(Fate.COMES_LATE) < 600
+
+
+def test_where_nothing_goes_wrong_machines_are_chosen_as_where_next_to_nothing_does() -> None:
+    empty: Any = SimpleNamespace(add_handler=lambda _handler: None, lister=SimpleNamespace(list=list))
+    informers: Any = SimpleNamespace(indexed=lambda *_index: empty, get=lambda _kind: empty)
+    elsewhere, unheard_of = {Place("none", "zone-a", "spot"): 0}, 1e-300
+
+    def provider(faults: Faults) -> HollowProvider:
+        return HollowProvider(VirtualClock(), cast("Any", None), informers, Rng("cloud"), CATALOG, faults)
+
+    sound = provider(Faults())
+    others = [
+        provider(Faults(stock=elsewhere)), provider(Faults(launch_failure=unheard_of)),
+        provider(Faults(insufficient_capacity=unheard_of, stock=elsewhere)),
+    ]  # fmt: skip
+    for seed in range(20):
+        one = wanted(["large", "small", "medium"])
+        choice = sound._choose(one, Rng(seed))
+        assert all(other._choose(one, Rng(seed)) == choice for other in others)
+        assert fate_of(Faults(), Rng(seed), one.uid) is fate_of(Faults(slow=unheard_of), Rng(seed), one.uid)

@@ -51,6 +51,9 @@ class Fate(Enum):
 
 def fate_of(faults: Faults, rng: Rng, uid: str) -> Fate:
     """The fate of a claim's machine."""
+    if not faults.never_registers and not faults.slow:
+        # No draw is below zero.
+        return Fate.COMES
     draw = rng.fork(f"fate/{uid}").random()
     if draw < faults.never_registers:
         return Fate.NEVER_COMES

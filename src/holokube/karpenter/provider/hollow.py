@@ -183,19 +183,26 @@ class HollowProvider:
             known = {one["metadata"]["uid"] for one in self._claims.lister.list()}
             self._tries = {uid: count for uid, count in self._tries.items() if uid in known}
         tries = self._tries[claim.uid] = self._tries.get(claim.uid, 0) + 1
-        draw = rng.fork(f"try/{tries}").random()
-        if draw < self.faults.launch_failure:
+        faults = self.faults
+        # Where nothing goes wrong there is nothing to be drawn.
+        draw = rng.fork(f"try/{tries}").random() if faults.launch_failure or faults.insufficient_capacity else 1.0
+        if draw < faults.launch_failure:
             raise LaunchFailed(f"the cloud could not launch NodeClaim {claim.name}")
-        sold_out = draw < self.faults.launch_failure + self.faults.insufficient_capacity
-        used = self._used() if self.faults.stock else {}
+        sold_out = draw < faults.launch_failure + faults.insufficient_capacity
+        used = self._used() if faults.stock else {}
 
         def is_to_be_had(one: InstanceType, offering: Offering) -> bool:
             place = Place(one.name, offering.zone, offering.capacity_type)
-            return used.get(place, 0) < self.faults.stock.get(place, used.get(place, 0) + 1)
+            return used.get(place, 0) < faults.stock.get(place, used.get(place, 0) + 1)
 
         types = {one.name: one for one in self._offered[1]}
         wanted = cheapest(claim, types, self.well_known, rng.fork("choice"))
-        choice = None if sold_out else cheapest(claim, types, self.well_known, rng.fork("choice"), is_to_be_had)
+        if sold_out:
+            choice = None
+        elif faults.stock:
+            choice = cheapest(claim, types, self.well_known, rng.fork("choice"), is_to_be_had)
+        else:
+            choice = wanted
         if wanted is not None and (choice is None or choice.offering is not wanted.offering):
             self._leave_alone(wanted)
         if choice is None:
