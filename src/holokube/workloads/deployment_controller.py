@@ -20,7 +20,7 @@ from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, Rest, decide
-from holokube.workloads.deployment_revisions import REVISION, annotations_of, is_rolling
+from holokube.workloads.deployment_revisions import REVISION, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
 from holokube.workloads.expectations import Echoes
 from holokube.workloads.later_looks import LaterLooks
@@ -205,8 +205,8 @@ class DeploymentReconciler:
 
     async def _write(self, deployment: JsonObject, status: JsonObject, revision: str | None) -> JsonObject | None:
         """Status and revision go in one write: a status update of a Deployment may change annotations."""
-        annotations = annotations_of(deployment)
         meta = deployment["metadata"]
+        annotations = meta.get("annotations") or {}
         if revision is not None and annotations.get(REVISION) != revision:
             meta = {**meta, "annotations": {**annotations, REVISION: revision}}
         elif same_status(deployment.get("status") or {}, status):

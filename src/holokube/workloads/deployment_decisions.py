@@ -125,6 +125,10 @@ class Rest:
         progressing = find_condition(conditions, "Progressing")
         if progressing is None or progressing.get("reason") == statuses.PAUSED:
             return None
+        if progressing.get("reason") == statuses.COMPLETE and statuses.tells_no_failure(deployment, replica_set):
+            # As the two below have it: of what has been rolled out there is no more to tell than the numbers.
+            status = statuses.count_status(deployment, (replica_set,), replica_set, conditions, now)
+            return Plan(status=status, revision=self.revision, rests=True)
         status = statuses.rollout_status(deployment, (replica_set,), replica_set, conditions, now)
         check_in_s = statuses.progress_check_in_s(deployment, status, now)
         return Plan(status=status, revision=self.revision, check_in_s=check_in_s, rests=True)
@@ -207,7 +211,8 @@ class _Rollout:
         new = self.new
         if new is None:
             return
-        annotations = revisions.new_annotations(self.deployment, new, revisions.next_revision(self.old))
+        revision = revisions.next_revision(self.old) if self.old_names else 1
+        annotations = revisions.new_annotations(self.deployment, new, revision)
         if annotations != revisions.annotations_of(new):
             new = {**new, "metadata": {**new["metadata"], "annotations": annotations}}
         min_ready_s = self.deployment["spec"].get("minReadySeconds") or 0
@@ -215,9 +220,7 @@ class _Rollout:
             new = {**new, "spec": {**new["spec"], "minReadySeconds": min_ready_s}}
         self.sets[self.new_name] = new
         self.plan_.revision = annotations.get(revisions.REVISION)
-        if statuses.deadline_s(self.deployment) is not None and not any(
-            c["type"] == "Progressing" for c in self.conditions
-        ):
+        if statuses.deadline_s(self.deployment) is not None and find_condition(self.conditions, "Progressing") is None:
             message = f'Found new replica set "{self.new_name}"'
             self._note("FoundNewReplicaSet", message)
 

@@ -142,6 +142,15 @@ def rollout_status(
     return status
 
 
+def tells_no_failure(deployment: JsonObject, replica_set: JsonObject) -> bool:
+    """Whether neither a Deployment with a deadline nor its only set tells of a failure to make pods."""
+    return (
+        deadline_s(deployment) is not None
+        and get_condition(deployment, "ReplicaFailure") is None
+        and not conditions_of(replica_set)
+    )
+
+
 def _progress(
     deployment: JsonObject, status: JsonObject, new: JsonObject | None, now: datetime
 ) -> list[JsonObject]:

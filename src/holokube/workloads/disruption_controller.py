@@ -20,7 +20,6 @@ from holokube.client.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from holokube.kube.conditions import conditions_of
 from holokube.kube.errors import Conflict, NotFound
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_time
@@ -253,9 +252,12 @@ def _scale_changed(change: Change) -> bool:
 
 def _claims_disruption(old: JsonObject | None, new: JsonObject | None) -> bool:
     """Whether a pod's status, in which it says so, has been written, and calls it a target of disruption."""
-    if new is None or (old is not None and old.get("status") is new.get("status")):
+    if new is None:
         return False
-    for condition in conditions_of(new):
+    status = new.get("status")
+    if not status or (old is not None and old.get("status") is status):
+        return False
+    for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionTarget":
             return bool(condition.get("status") == "True")
     return False

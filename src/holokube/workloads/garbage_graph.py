@@ -15,7 +15,7 @@ FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
 _tuple = tuple.__new__
-"""Makes a named tuple as its constructor does, which is a function of Python: each object of a cluster comes by here."""
+"""Makes a named tuple as its constructor does, which is a function of Python: all objects of a cluster come by here."""
 
 
 class Identity(NamedTuple):
@@ -83,11 +83,7 @@ def group_of(api_version: str) -> str:
 
 def owners_of(obj: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
     references = obj["metadata"].get("ownerReferences")
-    if not references:
-        return ()
-    if len(references) == 1:
-        return (OwnerReference.from_json(references[0]),)
-    return tuple(map(OwnerReference.from_json, references))
+    return tuple(map(OwnerReference.from_json, references)) if references else ()
 
 
 def is_waiting(obj: Mapping[str, Any], finalizer: str) -> bool:
@@ -150,35 +146,32 @@ class OwnershipGraph:
     def observe(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> Effects:
         """Takes over one change as an informer tells it; ``NOTHING`` if it raises no question, as most do not."""
         effects = self._effects
-        if new is not None:
-            self._take(old, new, effects)
-        else:
+        if new is None:
             assert old is not None
             self._forget(old["metadata"].get("uid") or "", effects)
+        else:
+            meta = new["metadata"]
+            uid = meta.get("uid")
+            if not uid:
+                return NOTHING
+            node = self._nodes.get(uid)
+            if node is None:
+                node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
+                if node.owners:
+                    self._link(node, node.owners, effects)
+            elif node.virtual:
+                self._materialise(node, Identity.of(new), effects)
+                self._take_owners(node, owners_of(new), effects)
+            elif old is None or not _same(old["metadata"].get("ownerReferences"), meta.get("ownerReferences")):
+                self._take_owners(node, owners_of(new), effects)
+            if meta.get("deletionTimestamp"):
+                node.being_deleted = True
+                if meta.get("finalizers"):
+                    self._transitions(node, old, new, effects)
         if not (effects.to_delete or effects.to_orphan or effects.wrong_namespace):
             return NOTHING
         self._effects = Effects()
         return effects
-
-    def _take(self, old: Mapping[str, Any] | None, new: Mapping[str, Any], effects: Effects) -> None:
-        meta = new["metadata"]
-        uid = meta.get("uid")
-        if not uid:
-            return
-        node = self._nodes.get(uid)
-        if node is None:
-            node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
-            if node.owners:
-                self._link(node, node.owners, effects)
-        elif node.virtual:
-            self._materialise(node, Identity.of(new), effects)
-            self._take_owners(node, owners_of(new), effects)
-        elif old is None or not _same(old["metadata"].get("ownerReferences"), meta.get("ownerReferences")):
-            self._take_owners(node, owners_of(new), effects)
-        if meta.get("deletionTimestamp"):
-            node.being_deleted = True
-            if meta.get("finalizers"):
-                self._transitions(node, old, new, effects)
 
     def found_absent(self, identity: Identity) -> Effects:
         """Takes over that a live look found nothing there, or another object of that name."""
@@ -238,13 +231,13 @@ class OwnershipGraph:
                 self._nodes[reference.uid] = owner
                 # Whether it exists, the next look tells; if its informer is only late, nothing happens.
                 effects.to_delete[reference.uid] = None
+            elif owner.identity == (reference.api_version, reference.kind, namespace, reference.name, reference.uid):
+                # As of nearly all: it is what it is called, and in the same namespace, seen or only heard of.
+                pass
             elif not reference.names(owner.identity):
                 suspicious = True
-            elif owner.identity.namespace == namespace:
-                # As of nearly all: it is in the right namespace, whether it was seen or only heard of.
-                pass
             elif owner.virtual:
-                suspicious = True
+                suspicious |= owner.identity.namespace != namespace
             elif _wrong_namespace(node.identity, owner.identity):
                 self._report(node, reference.uid, effects)
                 suspicious = True

@@ -68,8 +68,11 @@ _RELEASE = {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALI
 
 def tracked_index(pod: JsonObject) -> list[str]:
     """Lists pods with the tracking finalizer under their Job's key."""
+    # Most pods are no Job's, and are known by having no finalizers at all.
+    if TRACKING_FINALIZER not in (pod["metadata"].get("finalizers") or ()):
+        return []
     reference = controller_of(pod)
-    if reference is None or reference.get("kind") != "Job" or not is_tracked(pod):
+    if reference is None or reference.get("kind") != "Job":
         return []
     return [f"{pod['metadata']['namespace']}/{reference['name']}"]
 
@@ -109,7 +112,9 @@ class JobReconciler:
         key = object_key(latest)
         if key in self._busy:
             return old is None or new is None or not self._keeps_back(key)
-        if new is not None and (self._echoes.is_one(old, new) or self._is_behind(key, new)):
+        if new is not None and (
+            self._echoes.is_one(old, new) or (self._jobs.by_key(key) is not new and self._is_behind(key, new))
+        ):
             return False
         if new is not None and not is_finished(new):
             pods = None if old is None else self._certain_pods(key, new)
@@ -123,10 +128,8 @@ class JobReconciler:
         """Whether a state that is told of is not the latest: changes that come together are all in the cache before
         the first of them is told, and the last one says it all."""
         cached = self._jobs.by_key(key)
-        return (
-            cached is not None
-            and cached is not job
-            and cached["metadata"].get("resourceVersion") != job["metadata"].get("resourceVersion")
+        return cached is not None and (
+            cached["metadata"].get("resourceVersion") != job["metadata"].get("resourceVersion")
         )
 
     def concerns_pod(self, old: JsonObject | None, new: JsonObject | None) -> bool:
@@ -378,7 +381,12 @@ class JobReconciler:
         if job is None or not tracked:
             return tracked
         uid = job["metadata"]["uid"]
-        return [pod for pod in tracked if (controller_of(pod) or {}).get("uid") != uid]
+        strays = []
+        for pod in tracked:
+            reference = controller_of(pod)
+            if reference is None or reference.get("uid") != uid:
+                strays.append(pod)
+        return strays
 
     async def _release(self, key: str, pods: list[JsonObject]) -> None:
         """Removes the tracking finalizer; the first failure is raised after all were tried."""

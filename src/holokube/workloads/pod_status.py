@@ -36,8 +36,7 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_terminated(pod: Pod) -> bool:
     """Whether its containers are over for good."""
-    status = pod.get("status")
-    return bool(status) and status.get("phase") in _OVER
+    return (pod.get("status") or _EMPTY).get("phase") in _OVER
 
 
 def is_active(pod: Pod) -> bool:
@@ -45,8 +44,7 @@ def is_active(pod: Pod) -> bool:
     # As the two above have it, without a call of each.
     if pod["metadata"].get("deletionTimestamp"):
         return False
-    status = pod.get("status")
-    return not status or status.get("phase") not in _OVER
+    return (pod.get("status") or _EMPTY).get("phase") not in _OVER
 
 
 def is_pod_ready(pod: Pod) -> bool:
@@ -176,6 +174,12 @@ def _microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+@lru_cache(maxsize=16_384)
+def _moment_us(text: str) -> int:
+    """Pods come, and become ready, many at once."""
+    return _microseconds(parse_time(text))
+
+
 def _magnitude(now_us: int, moment_us: int | None) -> int:
     """The order of magnitude of the time since a moment: the power of two, in nanoseconds; -1 if it is not known."""
     if moment_us is None:
@@ -236,8 +240,7 @@ def _standing(pod: JsonObject) -> Standing:
     return Standing(
         pod, node, phase not in _OVER and not meta.get("deletionTimestamp"),
         _first(bool(node), _PHASE_ORDER.get(phase, 0), ready, deletion_cost(pod)),
-        _microseconds(parse_time(since)) if since else None, _restarts(pod),
-        _microseconds(parse_time(created)) if created else None,
+        _moment_us(since) if since else None, _restarts(pod), _moment_us(created) if created else None,
         meta.get("uid") or "",
     )  # fmt: skip
 

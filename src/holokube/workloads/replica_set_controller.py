@@ -113,11 +113,15 @@ class ReplicaSetReconciler:
         numbers = self._look_up(key, owner, min_ready_s)
         roll = await self._call_roll(owner) if numbers is None else None
         failure: HolokubeError | None = None
+        is_met = False
         if settled and not owner["metadata"].get("deletionTimestamp"):
             if roll is not None:
                 failure = await self._manage(key, owner, roll.active)
             elif numbers is not None and numbers.active != replicas_of(owner):
                 failure = await self._manage_counted(key, owner, numbers.active)
+            else:
+                # Nothing was done that would have to be waited for.
+                is_met = True
         now = self._clock.now()
         if roll is not None:
             numbers = roll.numbers(min_ready_s, now)
@@ -130,7 +134,7 @@ class ReplicaSetReconciler:
             self._echoes.wrote(key, written)
         if failure is not None:
             raise failure
-        is_met = self._expectations.met(key)
+        is_met = is_met or self._expectations.met(key)
         available_in_s = next_availability_s(roll.active, min_ready_s, now) if min_ready_s and roll else None
         if available_in_s is None:
             return None if is_met else _RECHECK

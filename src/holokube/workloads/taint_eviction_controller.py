@@ -107,7 +107,7 @@ def _raw_taints(node: JsonObject) -> list[JsonObject]:
 
 
 def _evicts(node: JsonObject) -> bool:
-    for taint in _raw_taints(node):  # noqa: SIM110 - a generator costs more than the look at the few that there are
+    for taint in (node.get("spec") or {}).get("taints") or ():  # noqa: SIM110 - a generator costs more than the look at the few that there are
         if taint.get("effect") == NO_EXECUTE:
             return True
     return False

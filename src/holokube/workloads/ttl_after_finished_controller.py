@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any, Final
 
 from holokube.base.clock import Clock
 from holokube.base.rng import Rng
@@ -21,6 +23,7 @@ from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, enqueue_self
 
 WORKERS = 5
+_EMPTY: Final[Mapping[str, Any]] = {}
 
 
 def expires_at(job: JsonObject) -> datetime | None:
@@ -33,14 +36,9 @@ def expires_at(job: JsonObject) -> datetime | None:
 
 def _finished_at(job: JsonObject) -> str | None:
     """When a Job that is to be deleted some time was finished; None if it is not, or for ever."""
-    # Most Jobs that are asked about run, and have no conditions at all.
-    status = job.get("status")
-    conditions = status.get("conditions") if status else None
-    if not conditions:
-        return None
     if job["spec"].get("ttlSecondsAfterFinished") is None or job["metadata"].get("deletionTimestamp"):
         return None
-    for condition in conditions:
+    for condition in (job.get("status") or _EMPTY).get("conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
             at: str = condition["lastTransitionTime"]
             return at
@@ -54,8 +52,11 @@ class _ExpirySource(InformerSource[str]):
     controller: Controller[str]
 
     def _on_event(self, _type: EventType, _old: JsonObject | None, new: JsonObject | None) -> None:
-        due = expires_at(new) if new is not None else None
-        if new is not None and due is not None:
+        # Most Jobs that are told of run, and have no conditions at all.
+        if new is None or not (new.get("status") or _EMPTY).get("conditions"):
+            return
+        due = expires_at(new)
+        if due is not None:
             left_s = (due - self.clock.now()).total_seconds()
             self.controller.queue.add_after(object_key(new), left_s)
 
