@@ -161,14 +161,13 @@ class _Rollout:
 
     @property
     def old(self) -> list[JsonObject]:
-        return [self.sets[name] for name in self.old_names]
+        return [self.sets[name] for name in self.old_names] if self.old_names else []
 
     @property
     def all(self) -> list[JsonObject]:
-        new = self.new
-        sets = [self.sets[name] for name in self.old_names]
-        if new:
-            sets.append(new)
+        sets = self.old
+        if self.new_name:
+            sets.append(self.sets[self.new_name])
         return sets
 
     def plan(self) -> Plan:

@@ -67,12 +67,22 @@ def is_rolling(deployment: JsonObject) -> bool:
 
 def fenceposts(deployment: JsonObject) -> tuple[int, int]:
     """Surge and unavailability in pods. Both zero would never get anywhere, so then one may be missing."""
+    return _fenceposts_for(deployment, replicas_of(deployment))
+
+
+def least_available(deployment: JsonObject) -> int:
+    """How many pods have to be available."""
+    wanted = replicas_of(deployment)
+    return wanted - _fenceposts_for(deployment, wanted)[1]
+
+
+def _fenceposts_for(deployment: JsonObject, wanted: int) -> tuple[int, int]:
     strategy = deployment["spec"].get("strategy") or {}
     # As ``is_rolling`` has it, without a call.
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return 0, 0
     rolling = strategy.get("rollingUpdate") or {}
-    return _fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas_of(deployment))
+    return _fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), wanted)
 
 
 @lru_cache(maxsize=16_384)

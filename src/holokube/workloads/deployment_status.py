@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from holokube.kube.conditions import conditions_of, find_condition, get_condition, remove_condition
 from holokube.kube.timeformat import format_time, parse_time
 from holokube.kube.types import JsonObject
-from holokube.workloads.deployment_revisions import fenceposts
+from holokube.workloads.deployment_revisions import least_available
 from holokube.workloads.replica_set_decisions import replicas_of
 
 _NEVER = 2**31 - 1
@@ -69,6 +69,7 @@ def count_status(
 ) -> JsonObject:
     """Counts over all sets, and whether enough is available."""
     wanted_by_sets = replicas = ready = available = 0
+    terminating: int | None = 0
     for rs in replica_sets:
         wanted_by_sets += replicas_of(rs)
         told = rs.get("status")
@@ -76,6 +77,12 @@ def count_status(
             replicas += told.get("replicas") or 0
             ready += told.get("readyReplicas") or 0
             available += told.get("availableReplicas") or 0
+            leaving = told.get("terminatingReplicas")
+            if leaving is None and told.get("observedGeneration"):
+                # Its controller has seen it, and does not tell.
+                terminating = None
+            elif terminating is not None:
+                terminating += int(leaving or 0)
     status: JsonObject = {}
     generation = int(deployment["metadata"].get("generation") or 0)
     if generation:
@@ -91,14 +98,13 @@ def count_status(
         status["availableReplicas"] = available
     if wanted_by_sets > available:
         status["unavailableReplicas"] = wanted_by_sets - available
-    terminating = _terminating(replica_sets)
     if terminating is not None:
         status["terminatingReplicas"] = terminating
     collisions = (deployment.get("status") or {}).get("collisionCount")
     if collisions is not None:
         status["collisionCount"] = collisions
     status["conditions"] = _availability(
-        conditions, is_available=available >= replicas_of(deployment) - fenceposts(deployment)[1], now=now
+        conditions, is_available=available >= least_available(deployment), now=now
     )
     return status
 
@@ -221,15 +227,3 @@ def _moves(old: JsonObject, new: JsonObject) -> bool:
         new.get(name, 0) > old.get(name, 0)
         for name in ("updatedReplicas", "readyReplicas", "availableReplicas")
     )
-
-
-def _terminating(replica_sets: Sequence[JsonObject]) -> int | None:
-    """Pods on their way out; None while a set that its controller has seen does not tell."""
-    total = 0
-    for rs in replica_sets:
-        status = rs.get("status") or {}
-        count = status.get("terminatingReplicas")
-        if count is None and status.get("observedGeneration"):
-            return None
-        total += int(count or 0)
-    return total

@@ -233,13 +233,14 @@ def remember(pods: Iterable[JsonObject], known: Standings) -> list[Standing]:
 def _standing(pod: JsonObject) -> Standing:
     meta, status = pod["metadata"], pod.get("status") or _EMPTY
     node, phase, created = node_of(pod), status.get("phase") or "", meta.get("creationTimestamp")
+    cost = deletion_cost(pod) if meta.get("annotations") else 0
     condition = find_condition(status.get("conditions") or (), "Ready")
     ready, since = False, None
     if condition is not None and condition.get("status") == "True":
         ready, since = True, condition.get("lastTransitionTime")
     return Standing(
         pod, node, phase not in _OVER and not meta.get("deletionTimestamp"),
-        _first(bool(node), _PHASE_ORDER.get(phase, 0), ready, deletion_cost(pod)),
+        _first(bool(node), _PHASE_ORDER.get(phase, 0), ready, cost),
         _moment_us(since) if since else None, _restarts(pod), _moment_us(created) if created else None,
         meta.get("uid") or "",
     )  # fmt: skip
