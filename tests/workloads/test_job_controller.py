@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from holokube.client.cache import Cache
 from holokube.client.faulty import Faults
 from holokube.client.resources import JOBS, PODS
 from holokube.kube.errors import Conflict, NotFound
@@ -349,6 +350,7 @@ def test_nothing_is_remembered_of_jobs_that_are_over() -> None:
             assert not (
                 reconciler._backoffs or reconciler._removed or reconciler._busy
                 or reconciler._written._versions or reconciler._expectations._by_owner
+                or reconciler._echoes._written
             )  # fmt: skip
 
 
@@ -433,6 +435,41 @@ def test_the_short_ways_lead_to_where_the_long_one_does(
     monkeypatch.setattr(job_controller, "first_pods", lambda _job: [])
     monkeypatch.setattr(job_controller, "good_end", lambda *_: None)
     assert history(spec, verdict, faults) == short
+
+
+def test_a_job_is_not_looked_at_for_what_it_told_itself_but_for_what_others_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = reconcilers(monkeypatch)
+    with world_of("ready") as world:
+        first = world.create(JOBS, make(completions=2, parallelism=2))
+        world.pass_time(20)
+        (reconciler,) = made
+        job = world.get(JOBS, "work")
+        assert job["status"]["ready"] == 2
+        before = {**job, "metadata": {**job["metadata"], "resourceVersion": "1"}, "status": first.get("status") or {}}
+
+        def looks_again(*_: object) -> bool:
+            raise AssertionError("it was worked out whether there is something to do")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(job_controller, "runs_as_it_should", looks_again)
+            assert not reconciler.concerns_job(before, job)
+            # What came together with it, or another write, has to be looked at.
+            for other in (
+                {**before, "spec": {**before["spec"], "parallelism": 1}},
+                {**before, "metadata": {**before["metadata"], "labels": {"a": "b"}}},
+            ):
+                with pytest.raises(AssertionError, match="worked out"):
+                    reconciler.concerns_job(other, job)
+            later = {**job, "metadata": {**job["metadata"], "resourceVersion": str(10**9)}}
+            patched.setattr(reconciler, "_jobs", Cache())
+            with pytest.raises(AssertionError, match="worked out"):
+                reconciler.concerns_job(job, later)
+        wrong = {"status": {"ready": 1}}
+        world.cluster.run(world.client.patch_status(JOBS, "work", wrong, namespace="default"))
+        world.pass_time(5)
+        assert world.get(JOBS, "work")["status"]["ready"] == 2
 
 
 def test_a_job_that_lacks_a_pod_is_looked_at_although_only_its_status_changed(
