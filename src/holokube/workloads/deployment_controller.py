@@ -40,6 +40,7 @@ from holokube.workloads.replica_set_decisions import replicas_of
 from holokube.workloads.status_writes import same_status
 
 WORKERS = 5
+_SETS_VERSION = REPLICA_SETS.api_version
 
 
 class _LastWords(NamedTuple):
@@ -220,7 +221,8 @@ class DeploymentReconciler:
         reference = controller_of(pod)
         if reference is None or reference.get("kind") != "ReplicaSet":
             return []
-        if group_of(reference.get("apiVersion") or "") != REPLICA_SETS.group:
+        api_version = reference.get("apiVersion") or ""
+        if api_version != _SETS_VERSION and group_of(api_version) != REPLICA_SETS.group:
             return []
         space = pod["metadata"]["namespace"]
         replica_set = self._replica_sets.get(reference["name"], space)

@@ -74,7 +74,7 @@ class PodBook:
                 self._counted[now["uid"]] = there, after, since
                 there.numbers[after] += 1
                 alike.numbers[before] -= 1
-                if moves:
+                if moves and not alike.numbers[before]:
                     self._drop_if_empty(alike)
                 return True
         if old is not None:
@@ -90,8 +90,12 @@ class PodBook:
 
     def _add(self, pod: JsonObject) -> None:
         reference = controller_of(pod)
-        if reference is None or (self.kind is not None and self.kind != _kind_of(reference)):
+        if reference is None:
             return
+        if self.kind is not None:
+            group, kind = self.kind
+            if reference.get("kind") != kind or group_of(reference.get("apiVersion") or "") != group:
+                return
         meta = pod["metadata"]
         alike = self._alike(reference["uid"], meta.get("labels") or _EMPTY)
         state, since = _state(pod)
@@ -103,11 +107,6 @@ class PodBook:
         by_labels = self._owners.get(owner)
         if by_labels is None:
             by_labels = self._owners[owner] = {}
-        elif len(by_labels) == 1:
-            # As is most often so: all are made of one template.
-            (only,) = by_labels.values()
-            if only.labels == labels:
-                return only
         key: Labels = frozenset(labels.items())
         alike = by_labels.get(key)
         if alike is None:
@@ -119,7 +118,8 @@ class PodBook:
         if counted is not None:
             alike, state, _ = counted
             alike.numbers[state] -= 1
-            self._drop_if_empty(alike)
+            if not alike.numbers[state]:
+                self._drop_if_empty(alike)
 
     def _drop_if_empty(self, alike: Alike) -> None:
         if not any(alike.numbers):
@@ -137,10 +137,6 @@ def counts_anew(old: JsonObject | None, new: JsonObject | None) -> bool:
         return True
     before, after = old.get("status"), new.get("status")
     return before is not after and _standing(before) != _standing(after)
-
-
-def _kind_of(reference: JsonObject) -> Kind:
-    return group_of(reference.get("apiVersion") or ""), reference.get("kind") or ""
 
 
 def _are_same(was: JsonObject, now: JsonObject, parts: Iterable[str]) -> bool:

@@ -148,7 +148,7 @@ class ReplicaSetReconciler:
         numbers = None
         if not min_ready_s and not self._pods.has_indexed(CONTROLLER_INDEX, orphans_of(meta["namespace"])):
             judged = self._judged.get(key)
-            if judged is not None and selects_alike(judged, spec):
+            if judged is spec or (judged is not None and selects_alike(judged, spec)):
                 numbers = judged_numbers(alikes)
             if numbers is None:
                 numbers = add_up(alikes, self._kind.selector_of(owner), template_labels_of(owner))
