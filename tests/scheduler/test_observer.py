@@ -253,3 +253,44 @@ def test_what_is_the_very_same_object_makes_no_difference(data: st.DataObject) -
         short.see(name, pod)
         long.see(name, deepcopy(pod))
         assert _known_of(short) == _known_of(long)
+
+
+class _TheLongWay(Observer):
+    """Takes every binding as if nothing had been assumed of it."""
+
+    def _is_confirmed(self, old: JsonObject, new: JsonObject) -> bool:
+        return False
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_binding_that_confirms_what_was_assumed_means_the_same_on_the_short_way(data: st.DataObject) -> None:
+    short, long = World(), World()
+    long.observer = _TheLongWay(
+        long.state, long.queue, {"default-scheduler"}, now_s=lambda: 0.0, wake=long._woken
+    )
+    assumed, waits = waiting("p", cpu="1", labels={"l": "b"}), waiting("waits", cpu="100")
+    labels = data.draw(st.sampled_from(({"l": "b"}, {"l": "a"}, {"l": "b", "zone": "z"}, {})))
+    node = data.draw(st.sampled_from(("n", "n", "elsewhere", "")))
+    status = data.draw(st.sampled_from(({}, {"phase": "Running"}, {"phase": "Failed"}, {"resources": {}})))
+    more = data.draw(st.sampled_from(({}, {"uid": "other"}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})))
+    changed_first, cpu = data.draw(st.booleans()), data.draw(st.sampled_from("112"))
+    for world in (short, long):
+        if data.draw(st.booleans(), label="somebody waits") if world is short else "default/waits" in short.queue._pods:
+            world.see("waits", waits)
+            queued = world.queue.pop(0)
+            assert queued is not None
+            cls = world.state.class_of(waits)
+            world.queue.refused(queued, frozenset({"PodTopologySpread", "InterPodAffinity"}), cls, 0, how="", words="")
+        world.see("p", assumed)
+        assert world.queue.pop(0) is not None
+        world.observer.assume(assumed, 0)
+        if changed_first:
+            world.see("p", {**assumed, "status": {"phase": "Pending"}})
+        bound = waiting("p", cpu=cpu, labels=labels, node=node) if node else waiting("p", cpu=cpu, labels=labels)
+        spec = {**assumed["spec"], "nodeName": node} if cpu == "1" and node else bound["spec"]
+        world.see("p", {**bound, "spec": spec, "metadata": {**bound["metadata"], **more}, "status": status})
+    assert _known_of(short) == _known_of(long)
+    assert short.observer._assumed.keys() == long.observer._assumed.keys()
+    placed, expected = short.state.pod("default/p"), long.state.pod("default/p")
+    assert (placed and placed.number) == (expected and expected.number)

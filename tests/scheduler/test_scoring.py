@@ -74,6 +74,31 @@ def test_requests_of_the_pod_as_a_whole_are_remembered_apart_from_those_of_its_c
         assert remembering(cls, pod, state.rows).tolist() == plain(cls, pod, state.rows).tolist()
 
 
+def test_pods_that_have_some_of_their_images_in_common_are_told_apart() -> None:
+    state = ClusterState()
+    for name, images in zip("abc", IMAGES, strict=True):
+        node = make_node(name)
+        node["status"]["images"] = images
+        state.add_node(node)
+    pod = waiting("p", cpu="1")
+    shared = pod["spec"]["containers"]
+    specs: list[JsonObject] = [
+        {**pod["spec"]},
+        {**pod["spec"], "initContainers": [{"name": "i", "image": "a:1"}]},
+        {**pod["spec"], "initContainers": [{"name": "i", "image": "b:1"}]},
+        {**pod["spec"], "containers": [{**shared[0], "image": "a:1"}]},
+        {**pod["spec"], "volumes": [{"name": "v", "image": {"reference": "b:1"}}]},
+        {**pod["spec"]},
+    ]
+    assert specs[0]["containers"] is shared
+    remembering, plain = (Scoring(state, ScoreProfile(), lambda pod: None, reuse=reuse) for reuse in (True, False))
+    rows = state.rows
+    for spec in specs:
+        other = {**pod, "spec": spec}
+        cls = state.class_of(other)
+        assert remembering(cls, other, rows).tolist() == plain(cls, other, rows).tolist()
+
+
 def requests_without_cpu(pod: JsonObject) -> JsonObject:
     requests = pod["spec"]["containers"][0].get("resources", {}).get("requests", {})
     return {name: amount for name, amount in requests.items() if name != "cpu"}

@@ -7,7 +7,7 @@ import pytest
 
 from holokube.base.clock import VirtualClock
 from holokube.base.loop import run_virtual
-from holokube.scheduler.workers import Workers
+from holokube.scheduler.workers import Wake, Workers
 
 
 def run(main: Callable[[Workers], Awaitable[None]], *, count: int = 2, backlog_max: int = 100) -> None:
@@ -140,3 +140,51 @@ def test_few_workers_get_up_for_jobs_that_need_no_waiting() -> None:
 
     run(main, count=32)
     assert turns == 5
+
+
+def test_the_one_who_waits_is_woken_once_and_need_not_wait_for_what_was() -> None:
+    log: list[str] = []
+
+    async def inside(clock: VirtualClock) -> None:
+        loop, wake = asyncio.get_running_loop(), Wake()
+
+        async def waits() -> None:
+            for _ in range(2):
+                await wake.wait(loop)
+                log.append(f"{clock.monotonic():g}")
+                wake.is_set = False
+
+        wake.set()
+        task = asyncio.create_task(waits())
+        await asyncio.sleep(1)
+        wake.set()
+        wake.set()
+        await task
+        given_up = asyncio.create_task(waits())
+        await asyncio.sleep(1)
+        assert not given_up.done()
+        given_up.cancel()
+        await asyncio.wait({given_up})
+        wake.set()
+        assert wake.is_set
+
+    run_virtual(inside)
+    assert log == ["0", "1"]
+
+
+def test_the_worker_that_was_busy_last_is_woken_first() -> None:
+    names: list[str] = []
+
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        names.append(task.get_name())
+
+    async def main(workers: Workers) -> None:
+        await asyncio.sleep(1)
+        for number in range(4):
+            workers.submit(str(number), work)
+            await asyncio.sleep(1)
+        assert len(set(names)) == 1
+
+    run(main, count=3)

@@ -75,7 +75,8 @@ class ClassTable:
         ):  # fmt: skip
             cls = seen.cls()
             if cls is not None and not cls.is_stale:
-                self._ignore(cls, labels)
+                if not cls.noted_keys.issuperset(labels):
+                    self._note(cls, labels)
                 return cls
         cls = self._class_of(pod, merge_label_keys)
         if containers and not (cls.claims and any(use.ephemeral_of for use in cls.claims)):
@@ -92,16 +93,14 @@ class ClassTable:
         for key in self._watched:
             if was.get(key) != is_.get(key):
                 return False
-        self._ignore(cls, is_)
+        if not cls.noted_keys.issuperset(is_):
+            self._note(cls, is_)
         return True
 
-    def _ignore(self, cls: PodClass, labels: Mapping[str, str]) -> None:
-        """Note that members of a class have these labels, which nobody asked for yet."""
-        ignored, watched = cls.ignored_keys, self._watched
-        if not ignored.issuperset(labels):
-            for key in labels:
-                if key not in ignored and key not in watched:
-                    ignored.add(key)
+    def _note(self, cls: PodClass, labels: Mapping[str, str]) -> None:
+        """Note that members of a class have these labels, and which of them nobody asked for yet."""
+        cls.ignored_keys.update(labels.keys() - self._watched)
+        cls.noted_keys.update(labels)
 
     def _class_of(self, pod: Mapping[str, Any], merge_label_keys: bool) -> PodClass:
         labels = (pod.get("metadata") or _EMPTY).get("labels") or _EMPTY
@@ -119,7 +118,7 @@ class ClassTable:
                 found = self._by_identity[identity] = compiled
                 self._all.add(compiled)
             self._by_bytes[self._fingerprint(pod, labels, merge_label_keys) + sizing] = found
-        self._ignore(found, labels)
+        self._note(found, labels)
         return found
 
     def classify(self, pods: Iterable[Mapping[str, Any]], *, merge_label_keys: bool = False) -> list[PodClass]:

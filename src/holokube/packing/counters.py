@@ -348,8 +348,6 @@ class CounterTable:
 
         Most labels that a pod gets when it is bound are asked for by nobody: then no counter has anything to do.
         """
-        if before is after and was_terminating == is_terminating:
-            return
         losing, winning = self._counters_of(before, was_terminating), self._counters_of(after, is_terminating)
         if losing != winning:
             for counter in losing:

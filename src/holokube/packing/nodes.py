@@ -73,7 +73,7 @@ def is_same_to_pods(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         return False
     if old_spec.get("taints") != new_spec.get("taints") and taints_of(old) != taints_of(new):
         return False
-    before, after = (node.get("status") or _EMPTY for node in (old, new))
+    before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
     return bool(before.get("allocatable") == after.get("allocatable"))
 
 

@@ -43,14 +43,13 @@ class PlacedPod:
         was, is_ = old["metadata"], new["metadata"]
         return bool(was.get("uid") == is_.get("uid") and was.get("labels") == is_.get("labels"))
 
-
     def takes_the_same_room(self, new: JsonObject) -> bool:
         """Whether a later state of the object plainly takes what it took of the same node, and nothing but room.
 
         Its labels may be others, and it may be on its way out.
         """
         old, cls, spec = self.pod, self.cls, new["spec"]
-        if old is None or cls.claims or cls.disks or cls.ports or cls.sizes is not None:
+        if old is None or not cls.takes_only_room:
             return False
         if old["metadata"].get("uid") != new["metadata"].get("uid"):
             return False
@@ -67,6 +66,8 @@ class PlacedPod:
         # What a kubelet says of containers can count as well.
         if status.get("containerStatuses") or status.get("resources"):
             return False
+        if self.requests is cls.requests and self.requests_nonzero is cls.requests_nonzero:
+            return True
         return bool(self.requests == cls.requests and self.requests_nonzero == cls.requests_nonzero)
 
 

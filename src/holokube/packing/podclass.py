@@ -121,14 +121,19 @@ class PodClass:
     error: str = ""
     """Why no node will do whatever it is like; set if a selector of the pod is malformed."""
     ignored_keys: set[str] = field(default_factory=set)
-    """Labels of members that no selector asked for yet."""
+    """Labels of members that no selector had asked for when they were noted."""
+    noted_keys: set[str] = field(default_factory=set)
+    """These, and those of them that one had: what a member with no other labels adds nothing to."""
     is_stale: bool = False
     pulls: tuple[tuple[PodAffinityTerm, int], ...] = field(init=False)
     """Terms by which its pods draw others near (1) or push them away (-1) once they are there."""
+    takes_only_room: bool = field(init=False)
+    """Whether its pods take nothing of a node but what they request, the same everywhere."""
 
     def __post_init__(self) -> None:
         near, far = (*self.affinity, *self.wishes.affinity), self.wishes.anti_affinity
         self.pulls = (*((term, 1) for term in near), *((term, -1) for term in far))
+        self.takes_only_room = not (self.claims or self.disks or self.ports or self.sizes is not None)
 
     @property
     def selects_pods(self) -> bool:

@@ -343,21 +343,22 @@ class ClusterState(Experiments):
         """
         if self._forks or not placed.takes_the_same_room(pod):
             return False
-        labels = pod["metadata"].get("labels") or {}
-        if not self._classes.keeps_class(placed.cls, placed.labels, labels):
+        metadata, was, ended = pod["metadata"], placed.labels, placed.is_terminating
+        labels, ends = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
+        if not self._classes.keeps_class(placed.cls, was, labels):
             return False
-        was, ended = placed.labels, placed.is_terminating
         self._last_number += 1
-        placed.number, placed.labels, placed.pod = self._last_number, labels, pod
-        placed.is_terminating = bool(pod["metadata"].get("deletionTimestamp"))
+        self.renewals += 1
+        placed.number, placed.labels, placed.pod, placed.is_terminating = self._last_number, labels, pod, ends
         row = self.nodes.row_of.get(placed.node_name)
         if row is not None:
-            before = placed.label_set or self.counters.label_set(placed.namespace, was)
+            counters = self.counters
+            before = placed.label_set or counters.label_set(placed.namespace, was)
             # One that is asked to end mostly has the very labels it had.
-            after = before if labels is was else self.counters.label_set(placed.namespace, labels)
+            after = before if labels is was else counters.label_set(placed.namespace, labels)
             placed.label_set = after
-            self.counters.relabel_pods(before, ended, after, placed.is_terminating, row, placed.count)
-        self.renewals += 1
+            if before is not after or ended != ends:
+                counters.relabel_pods(before, ended, after, ends, row, placed.count)
         return True
 
     def _insert_all(self, alike: list[PlacedPod]) -> None:

@@ -95,8 +95,7 @@ def node_events(old: JsonObject, new: JsonObject) -> list[ClusterEvent]:
     what a condition means to them comes as a taint."""
     old_spec, new_spec = old.get("spec") or _EMPTY, new.get("spec") or _EMPTY
     changes = []
-    was, is_ = ((node.get("status") or _EMPTY).get("allocatable") for node in (old, new))
-    if was != is_:
+    if (old.get("status") or _EMPTY).get("allocatable") != (new.get("status") or _EMPTY).get("allocatable"):
         changes.append(Change.NODE_ALLOCATABLE)
     if labels_of(old) != labels_of(new):
         changes.append(Change.NODE_LABELS)
@@ -121,7 +120,7 @@ def own_events(old: JsonObject, new: JsonObject) -> list[ClusterEvent]:
     """What of a waiting pod changed that may help itself."""
     old_spec, new_spec = old.get("spec") or _EMPTY, new.get("spec") or _EMPTY
     changes = []
-    if labels_of(old) != labels_of(new):
+    if old["metadata"].get("labels") is not new["metadata"].get("labels") and labels_of(old) != labels_of(new):
         changes.append(Change.OWN_LABELS)
     if _is_scaled_down(old, new):
         changes.append(Change.OWN_SCALED_DOWN)
@@ -169,18 +168,17 @@ def _deviations(
     if not statuses:
         return []
     found = []
-    asked: dict[Any, Any] | None = None
-    for status in statuses:
+    listed: list[JsonObject] = spec.get(containers) or []
+    for number, status in enumerate(statuses):
         resources, allocated = status.get("resources"), status.get("allocatedResources")
         if not (resources or allocated):
             continue
-        if asked is None:
-            asked = {
-                each.get("name"): (each.get("resources") or _EMPTY).get("requests")
-                for each in spec.get(containers) or ()
-            }
         name = status.get("name")
-        wanted = asked.get(name) or None
+        # Kubelets report on containers in the order in which they are listed, mostly.
+        container = listed[number] if number < len(listed) else _EMPTY
+        if container.get("name") != name:
+            container = next((each for each in listed if each.get("name") == name), _EMPTY)
+        wanted = (container.get("resources") or _EMPTY).get("requests") or None
         if ((resources or _EMPTY).get("requests") or None) != wanted or (allocated and allocated != wanted):
             found.append((name, resources, allocated))
     return found

@@ -151,7 +151,10 @@ class Observer:
                 if after.get("phase") in FINISHED:
                     # It took no room, and takes none.
                     return
-            elif new["spec"] is old["spec"] and self._runs_on(old, new, before, after):
+            elif new["spec"] is old["spec"]:
+                if self._runs_on(old, new, before, after):
+                    return
+            elif self._assumed and self._is_confirmed(old, new):
                 return
         was: _Standing = "none" if old is None else self._standing(old)
         is_: _Standing = "none" if new is None else self._standing(new)
@@ -190,6 +193,23 @@ class Observer:
             return False
         if self._assumed:
             self._assumed.pop(key, None)
+        return True
+
+    def _is_confirmed(self, old: JsonObject, new: JsonObject) -> bool:
+        """Take in that a pod was bound where it was assumed to be, and got labels there; most bindings are like this.
+
+        False, and nothing done, if there is more to it.
+        """
+        is_ = new["metadata"]
+        key = f"{is_.get('namespace', '')}/{is_['name']}"
+        if self._assumed.get(key) is not old or labels_of(old) == labels_of(new):
+            return False
+        placed = self._placed.get(key)
+        if placed is None or placed.pod is not old or not self._state.renew_pod(placed, new):
+            return False
+        del self._assumed[key]
+        self._queue.remove(key)
+        self._move(_POD_ADDED, None, new)
         return True
 
     def _standing(self, pod: JsonObject) -> _Standing:

@@ -336,9 +336,13 @@ class SchedulingQueue:
 
     def next_due_s(self, now_s: float) -> float | None:
         """When ``pop`` or ``flush`` may have something new to say without any event; None for never."""
-        self._drop_leftovers()
-        if self._active or self._backoff:
-            return now_s
+        if self._active or self._backoff or self._errors:
+            self._drop_leftovers()
+            if self._active or self._backoff:
+                return now_s
+        elif not self._unschedulable:
+            # None of them is among those with news then.
+            return None
         due = []
         if self._errors:
             due.append(self._errors[0][0] + _WINDOW_S)
@@ -391,8 +395,7 @@ class SchedulingQueue:
             return
         if queued.place is _UNSCHEDULABLE:
             self._leave(queued, _ACTIVE)
-        else:
-            queued.place = _ACTIVE
+        queued.place = _ACTIVE
         heappush(self._active, (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued))
 
     def _wake(self, queued: QueuedPod, now_s: float) -> None:

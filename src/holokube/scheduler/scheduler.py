@@ -48,7 +48,7 @@ from holokube.scheduler.cycle import Bind, Cycle, Refuse
 from holokube.scheduler.default_spread import DefaultSpread
 from holokube.scheduler.messages import event_note
 from holokube.scheduler.observer import Observer
-from holokube.scheduler.pod_facts import is_being_deleted, key_of, priority_of, scheduler_of, uid_of
+from holokube.scheduler.pod_facts import DEFAULT_SCHEDULER, is_being_deleted, key_of, priority_of, uid_of
 from holokube.scheduler.profiles import DEFAULT, Profile, checked
 from holokube.scheduler.queue import QueuedPod, SchedulingQueue
 from holokube.scheduler.scoring import Scoring
@@ -203,7 +203,7 @@ class _Session:
     async def _loop(self) -> None:
         loop, clock, wake = asyncio.get_running_loop(), self._clock, self._wake
         while True:
-            wake.clear()
+            wake.is_set = False
             self._queue.flush(clock.monotonic())
             if self._waiting:
                 self._give_up_waiting()
@@ -254,7 +254,8 @@ class _Session:
             self._queue.done(queued)
             return
         try:
-            decision = self._cycles[scheduler_of(pod)].decide(pod, self._clock.now())
+            scheduler_name = pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+            decision = self._cycles[scheduler_name].decide(pod, self._clock.now())
         except Exception as error:
             # One pod that cannot be understood must not keep all others waiting.
             _log.exception("no decision for a pod", exc=error, pod=queued.key)

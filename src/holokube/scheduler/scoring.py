@@ -199,7 +199,7 @@ class Scoring:
     def _are_all_alike(self, cls: PodClass, images: Images) -> bool:
         """Whether nothing that nodes are makes one better than another: then scores need not be scaled to the best."""
         nodes = self._state.nodes
-        if cls.wishes.nodes.terms or nodes.discouraging_taints(cls.tolerations, ALL).any():
+        if cls.wishes.nodes.terms or np.count_nonzero(nodes.discouraging_taints(cls.tolerations, ALL)):
             return False
         return not any(nodes.images.sizes(image_with_tag(image or "")) for listed in images for image in listed)
 

@@ -22,6 +22,7 @@ class Wake:
 
     def __init__(self) -> None:
         self.is_set = False
+        """Whoever begins anew says False here: from then on there is something to wait for."""
         self._waiter: asyncio.Future[None] | None = None
 
     def set(self) -> None:
@@ -32,10 +33,6 @@ class Wake:
             self._waiter = None
             if not waiter.done():
                 waiter.set_result(None)
-
-    def clear(self) -> None:
-        """From now on there is something to wait for."""
-        self.is_set = False
 
     def wait(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
         """What to wait for; only one may at a time."""
