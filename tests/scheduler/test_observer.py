@@ -294,3 +294,49 @@ def test_a_binding_that_confirms_what_was_assumed_means_the_same_on_the_short_wa
     assert short.observer._assumed.keys() == long.observer._assumed.keys()
     placed, expected = short.state.pod("default/p"), long.state.pod("default/p")
     assert (placed and placed.number) == (expected and expected.number)
+
+
+_STATUSES: tuple[JsonObject, ...] = (
+    {}, {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}, {"nominatedNodeName": "n"},
+    {"phase": "Failed"}, {"resources": {"requests": {"cpu": "500m"}}},
+    {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]},
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_news_of_a_pod_that_waits_on_mean_the_same_on_the_short_way(data: st.DataObject) -> None:
+    """In process what is left alone is the very same object; over the wire all of it is new."""
+    short, long = World(), World()
+    filters = frozenset({"NodeResourcesFit", "PodTopologySpread", "InterPodAffinity"})
+    gates = {"schedulingGates": [{"name": "g"}]} if data.draw(st.booleans()) else {}
+    pod = waiting("p", cpu="1", labels={"l": "a"}, **gates)
+    for _ in range(data.draw(st.integers(1, 8))):
+        change = data.draw(st.sampled_from(("status", "status", "status", "label", "uid", "end", "refuse", "assume")))
+        if change in ("refuse", "assume"):
+            for world in (short, long):
+                queued = world.queue.pop(1000)
+                if queued is None or world.observer.is_assumed(queued.pod):
+                    continue
+                if change == "assume":
+                    world.observer.assume(queued.pod, 0)
+                else:
+                    cls = world.state.class_of(queued.pod)
+                    world.queue.refused(queued, filters, cls, 0, how="", words="")
+            continue
+        metadata = pod["metadata"]
+        if change == "status":
+            pod = {**pod, "metadata": {**metadata}, "status": data.draw(st.sampled_from(_STATUSES))}
+        elif change == "label":
+            pod = {**pod, "metadata": {**metadata, "labels": {"l": data.draw(st.sampled_from("ab"))}}}
+        elif change == "uid":
+            pod = {**pod, "metadata": {**metadata, "uid": data.draw(st.sampled_from(("u", "v")))}}
+        else:
+            pod = {**pod, "metadata": {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        short.see("p", pod)
+        long.see("p", deepcopy(pod))
+        assert _known_of(short) == _known_of(long)
+        for mine, other in zip(short.queue._pods.values(), long.queue._pods.values(), strict=True):
+            assert (mine.pod, mine.priority, mine.number) == (other.pod, other.priority, other.number)
+        assert short.queue.nominations.promised == long.queue.nominations.promised
+        assert short.observer._assumed == long.observer._assumed

@@ -181,7 +181,15 @@ class ClusterState(Experiments):
         if key in self._pods:
             raise PackingError(f'pod "{key}" is already on node "{self._pods[key].node_name}"',
                                hint="Remove it first.")  # fmt: skip
-        self._insert(self._as_placed(key, pod, self._checked_name(row), None, cls))
+        node_name, status = self._checked_name(row), pod.get("status")
+        if cls is None or cls.is_stale or (status and (status.get("containerStatuses") or status.get("resources"))):
+            self._insert(self._as_placed(key, pod, node_name))
+            return key
+        metadata = pod["metadata"]
+        self._insert(PlacedPod(
+            key, cls, node_name, metadata.get("namespace") or "", metadata.get("labels") or {}, cls.requests,
+            cls.requests_nonzero, bool(metadata.get("deletionTimestamp")), pod, 0, pod["spec"].get("priority") or 0,
+        ))  # fmt: skip
         return key
 
     def place(self, cls: PodClass, row: int, key: str = "") -> str:
@@ -280,12 +288,10 @@ class ClusterState(Experiments):
             raise PackingError(f"row {row} has no node", hint="Take rows from node_names or feasible().")
         return name
 
-    def _as_placed(
-        self, key: str, pod: JsonObject, node_name: str, known: PlacedPod | None = None, cls: PodClass | None = None
-    ) -> PlacedPod:
+    def _as_placed(self, key: str, pod: JsonObject, node_name: str, known: PlacedPod | None = None) -> PlacedPod:
         """``known`` is what it was so far: a pod that is asked to end takes what it took."""
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or _EMPTY
-        is_as_before = False
+        is_as_before, cls = False, None
         if known is not None and known.takes_as_before(pod):
             is_as_before, cls = True, known.cls
         if cls is None or cls.is_stale:

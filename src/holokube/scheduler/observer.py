@@ -146,16 +146,18 @@ class Observer:
     def on_pod(self, type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         del type
         if old is not None and new is not None:
-            before, after = old.get("status") or _EMPTY, new.get("status") or _EMPTY
+            spec, before, after = new["spec"], old.get("status") or _EMPTY, new.get("status") or _EMPTY
             if before.get("phase") in FINISHED:
                 if after.get("phase") in FINISHED:
                     # It took no room, and takes none.
                     return
-            elif new["spec"] is old["spec"]:
-                if self._runs_on(old, new, before, after):
+            elif spec is not old["spec"]:
+                if self._assumed and self._is_confirmed(old, new):
                     return
-            elif self._assumed and self._is_confirmed(old, new):
-                return
+            elif after.get("phase") not in FINISHED:
+                goes_on = self._runs_on if spec.get("nodeName") else self._waits_on
+                if goes_on(old, new, before, after):
+                    return
         was: _Standing = "none" if old is None else self._standing(old)
         is_: _Standing = "none" if new is None else self._standing(new)
         if is_ == "assigned":
@@ -173,18 +175,15 @@ class Observer:
     ) -> bool:
         """Take in a pod that runs on and has changed in nothing that matters to any pod; most news are like this.
 
-        Its spec is the very same, it was not finished, and these are its states. It may have been asked to end, which
+        Its spec is the very same, and these are its states, both not finished. It may have been asked to end, which
         helps nobody yet. False, and nothing done, if there is more to it.
         """
-        spec = new["spec"]
-        if not spec.get("nodeName") or after.get("phase") in FINISHED:
-            return False
         was, is_ = old["metadata"], new["metadata"]
         if was.get("labels") is not is_.get("labels") and labels_of(old) != labels_of(new):
             return False
         key = f"{is_.get('namespace', '')}/{is_['name']}"
         placed = self._placed.get(key)
-        if placed is None or placed.pod is not old or may_status_request_other(spec, before, after):
+        if placed is None or placed.pod is not old or may_status_request_other(new["spec"], before, after):
             return False
         ended, ends = was.get("deletionTimestamp"), is_.get("deletionTimestamp")
         if ended is ends or bool(ended) == bool(ends):
@@ -195,14 +194,36 @@ class Observer:
             self._assumed.pop(key, None)
         return True
 
+    def _waits_on(
+        self, old: JsonObject, new: JsonObject, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> bool:
+        """Take in a pod that waits on and has changed in nothing that could help it: it was told why it waits.
+
+        As in ``_runs_on``; nobody was promised a node.
+        """
+        was, is_ = old["metadata"], new["metadata"]
+        key = f"{is_.get('namespace', '')}/{is_['name']}"
+        queued = self._queue.get(key)
+        if queued is None or queued.pod is not old or key in self._assumed:
+            return False
+        if was.get("labels") is not is_.get("labels") or was.get("uid") != is_.get("uid"):
+            return False
+        if before.get("nominatedNodeName") or after.get("nominatedNodeName") or self._queue.nominations.promised:
+            return False
+        if may_status_request_other(new["spec"], before, after):
+            return False
+        queued.pod = new
+        self._wake()
+        return True
+
     def _is_confirmed(self, old: JsonObject, new: JsonObject) -> bool:
         """Take in that a pod was bound where it was assumed to be, and got labels there; most bindings are like this.
 
         False, and nothing done, if there is more to it.
         """
-        is_ = new["metadata"]
+        was, is_ = old["metadata"], new["metadata"]
         key = f"{is_.get('namespace', '')}/{is_['name']}"
-        if self._assumed.get(key) is not old or labels_of(old) == labels_of(new):
+        if self._assumed.get(key) is not old or (was.get("labels") or _EMPTY) == (is_.get("labels") or _EMPTY):
             return False
         placed = self._placed.get(key)
         if placed is None or placed.pod is not old or not self._state.renew_pod(placed, new):

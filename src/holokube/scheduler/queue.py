@@ -402,6 +402,10 @@ class SchedulingQueue:
         if queued.is_held:
             queued.was_woken = True
             return
+        if queued.since_s + self._longest_backoff_s < now_s - _WINDOW_S:
+            # However long it had to back off, that is over.
+            self._activate(queued)
+            return
         end_s = self._backoff_end_s(queued)
         if end_s < _window(now_s):
             self._activate(queued)

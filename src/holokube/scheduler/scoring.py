@@ -181,7 +181,7 @@ class Scoring:
         # Neither number ever becomes smaller, so that their sum moves with each of them.
         nodes_at = state.node_journal.end + state.nodes.images.version
         spec, latest = pod["spec"], self._latest
-        if latest is not None and latest[1] is cls and _has_same_images(latest[0], spec):
+        if latest is not None and latest[1] is cls and (latest[0] is spec or _has_same_images(latest[0], spec)):
             kept: _Kind | None = latest[2]
         else:
             kept = _kept(self._kinds, (cls, _images(spec)))
@@ -206,8 +206,6 @@ class Scoring:
 
 def _has_same_images(spec: JsonObject, other: JsonObject) -> bool:
     """Whether two pods plainly want to run the same. Copies of a template often have these parts in common."""
-    if spec is other:
-        return True
     return (
         spec.get("containers") is other.get("containers")
         and spec.get("initContainers") is other.get("initContainers")
