@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import msgspec
+
 from holokube.lab.results import Decision, Outcome, RunResult
 
 NASTY = """</script><script>boom()</script>"'<img src=x onerror=boom()>&amp;{runs}"""
@@ -48,7 +50,7 @@ def nasty(result: RunResult) -> RunResult:
         result, scenario=NASTY, policy=NASTY, scenario_text=NASTY, start=NASTY,
         cost_by_workload_usd={NASTY: 1.0}, node_hours_by_type={NASTY: 1.0}, api_calls={NASTY: 1},
         nodes=tuple(replace(node, name=NASTY, group=NASTY, why_added=NASTY) for node in result.nodes),
-        pods=tuple(replace(pod, name=NASTY, workload=NASTY) for pod in result.pods),
+        pods=tuple(msgspec.structs.replace(pod, name=NASTY, workload=NASTY) for pod in result.pods),
         decisions=(Decision(1.0, NASTY, NASTY, NASTY, NASTY, (NASTY,), {NASTY: NASTY}),),
         outcomes=(Outcome(NASTY, False, 1.0),),
     )

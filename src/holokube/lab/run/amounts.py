@@ -15,24 +15,26 @@ def milliseconds(seconds: float) -> int:
 
 
 class Area:
-    """A whole amount that changes, and its integral over milliseconds."""
+    """A whole amount that changes, and its integral over milliseconds.
 
-    __slots__ = ("_area", "_since_ms", "amount")
+    Each change counts from its time on, for as long as it lasts: what the amount of now would be since the beginning,
+    less what each of its changes lacks of that. Whole numbers make this exact, and a change costs two additions.
+    """
+
+    __slots__ = ("_lacking", "amount")
 
     def __init__(self) -> None:
         self.amount = 0
-        self._area = 0
-        self._since_ms = 0
+        self._lacking = 0
 
     def add(self, delta: int, now_ms: int) -> None:
         """The amount changes by so much."""
-        self._area += self.amount * (now_ms - self._since_ms)
-        self._since_ms = now_ms
         self.amount += delta
+        self._lacking += delta * now_ms
 
     def until(self, now_ms: int) -> int:
         """The integral up to now."""
-        return self._area + self.amount * (now_ms - self._since_ms)
+        return self.amount * now_ms - self._lacking
 
 
 def nearest_rank(ordered: Sequence[int], percent: int) -> int | None:

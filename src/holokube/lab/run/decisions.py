@@ -17,6 +17,8 @@ _SCHEDULER: Final = "scheduler"
 _PODS_NAMED: Final = 3
 _FAILURES: Final = (("scale-up", "failed"), ("claim", "failed"), ("machine", "removed"))
 """Decisions that say that nodes which were asked for do not come."""
+_HEEDED: Final = frozenset((*_FAILURES, ("scale-up", "enlarged"), ("claim", "made"), ("node", "removed")))
+"""Decisions from which something follows here."""
 
 
 class DecisionBook:
@@ -49,7 +51,10 @@ class DecisionBook:
 
     def _on_entry(self, entry: Entry) -> None:
         what = (entry.kind, entry.decision)
-        if what in _FAILURES:
+        if what not in _HEEDED:
+            # Most are about nodes that stay what they are.
+            pass
+        elif what in _FAILURES:
             self.failed_scale_ups += 1
         elif what == ("scale-up", "enlarged"):
             self._growth[entry.subject] = f"{'; '.join(entry.reasons)}, for {entry.facts.get('pods', 0)} pods"
@@ -65,6 +70,8 @@ class DecisionBook:
             )  # fmt: skip
 
     def _split(self, entry: Entry) -> tuple[str, dict[str, Any]]:
+        if not entry.facts:
+            return self._policy, {}
         facts = dict(entry.facts)
         return str(facts.pop("component", self._policy)), facts
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
 
 from holokube.base.clock import Clock
 from holokube.client.informer import EventType
@@ -32,8 +33,7 @@ OnUnschedulable = Callable[[str, str], None]
 """Called with ``namespace/name`` and the scheduler's words, once for each pod that finds no place at first."""
 
 
-@dataclass(slots=True, eq=False)
-class PodRecord:
+class PodRecord(msgspec.Struct, eq=False):
     """A pod that is or was there."""
 
     name: str
@@ -159,8 +159,8 @@ class PodMeter:
             node = pod["spec"].get("nodeName")
             if node:
                 self._bind(record, uid, node)
-            elif not record.waits_loudly:
-                self._hear(record, status)
+            elif not record.waits_loudly and status.get("conditions"):
+                self._hear(record, status["conditions"])
         if not record.is_evicted and pod["metadata"].get("deletionTimestamp"):
             self._see_eviction(record, pod)
         end = _ENDS.get(status.get("phase") or "")
@@ -188,8 +188,8 @@ class PodMeter:
         if self._log.is_on:
             self._log.write(now_ms, "Pod", record.name, "bound", node=node)
 
-    def _hear(self, record: PodRecord, status: Mapping[str, Any]) -> None:
-        for condition in status.get("conditions") or ():
+    def _hear(self, record: PodRecord, conditions: list[JsonObject]) -> None:
+        for condition in conditions:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 record.waits_loudly = True
                 self._on_unschedulable(record.name, str(condition.get("message") or condition.get("reason") or ""))

@@ -62,7 +62,8 @@ class UsageMeter:
 
     def see(self, uid: str, pod: JsonObject) -> None:
         """The containers of a pod have begun or ceased to run."""
-        self.forget(uid)
+        if uid in self._pods:
+            self.forget(uid)
         pairs, singles = self._known_pairs(pod), list[str]()
         if pairs is None:
             pairs = []
