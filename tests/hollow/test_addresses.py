@@ -42,6 +42,23 @@ def test_no_address_is_ever_handed_out_twice(actions: list[str], place: int) -> 
         assert len(pool) == len(taken)
 
 
+@given(
+    st.integers(0, 2**32 - 1), st.integers(20, 32), st.lists(st.one_of(st.none(), st.integers(0, 5000)), max_size=40)
+)
+def test_addresses_are_written_as_others_write_them(base: int, bits: int, preferred: list[int | None]) -> None:
+    network = ipaddress.ip_network((base >> (32 - bits) << (32 - bits), bits))
+    pool = AddressPool(str(network))
+    for place in preferred:
+        address = pool.take(place)
+        if address is None:
+            assert len(pool) == pool.size
+            continue
+        parsed = ipaddress.ip_address(address)
+        assert str(parsed) == address
+        assert parsed in network
+        assert parsed not in (network.network_address, network.broadcast_address)
+
+
 def test_ipv6_ranges_work_too() -> None:
     assert AddressPool("fd00::/64").take() == "fd00::1"
     assert not AddressPool("fd00::/64").claim("10.0.0.1")

@@ -16,12 +16,17 @@ _HOSTS_MAX = 1 << 24
 class AddressPool:
     """The addresses of one range, lowest free first; without the range's own and, for IPv4, its broadcast address."""
 
-    __slots__ = ("_base", "_freed", "_given", "_next", "_size", "_taken", "_version", "cidr")
+    __slots__ = ("_base", "_freed", "_given", "_low", "_next", "_prefix", "_size", "_taken", "_version", "cidr")
 
     def __init__(self, cidr: str) -> None:
         self.cidr, self._version, self._base, addresses = _plain_range(cidr) or _any_range(cidr)
         reserved = 2 if self._version == 4 else 1
         self._size = min(_HOSTS_MAX, max(0, addresses - reserved))
+        self._low = self._base & 255
+        self._prefix = ""
+        """What all of them begin with, if they differ in the last number of IPv4 alone."""
+        if self._version == 4 and self._low + self._size <= 255:
+            self._prefix = self._text(0).rpartition(".")[0] + "."
         self._taken: set[int] = set()
         self._given: dict[str, int] = {}
         """The places of addresses that were handed out here, so that they need not be read when they come back."""
@@ -50,7 +55,7 @@ class AddressPool:
         else:
             place = self._lowest_free()
         taken.add(place)
-        address = self._text(place)
+        address = f"{self._prefix}{self._low + place}" if self._prefix else self._text(place)
         self._given[address] = place
         return address
 

@@ -41,10 +41,19 @@ class Shares:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[list[JsonObject], Share]] = {}
+        self._last: tuple[Mapping[str, Any] | None, Share] = (None, Share({}, []))
+        """The last spec that was asked about: one that is admitted is counted the next moment."""
 
     def of(self, pod: Mapping[str, Any]) -> Share:
         """The share of a pod, by its spec."""
         spec = pod["spec"]
+        last, share = self._last
+        if spec is not last:
+            share = self._of(pod, spec)
+            self._last = spec, share
+        return share
+
+    def _of(self, pod: Mapping[str, Any], spec: Mapping[str, Any]) -> Share:
         if not spec.keys().isdisjoint(_BESIDE_CONTAINERS):
             return Share(requests_of(pod), host_ports_of(pod))
         containers = spec.get("containers") or []

@@ -125,7 +125,9 @@ class PodKeeper:
                     record.pod = pod
         if record is None:
             record = self._meet(key, pod, node)
-        self._release_if_ended(record)
+        status = record.pod.get("status")
+        if status and status.get("phase") in TERMINAL:
+            self._release(record)
         self._step(record)
 
     def _meet(self, key: str, pod: JsonObject, node: NodeRecord) -> PodRecord:
@@ -176,10 +178,10 @@ class PodKeeper:
         if not record.pod["spec"].get("hostNetwork"):
             record.node.release_addresses(record.run.addresses)
 
-    def _release_if_ended(self, record: PodRecord) -> None:
-        # A kubelet frees the resources of a pod that has ended; its address stays until the object goes.
-        if (record.pod.get("status") or {}).get("phase") in TERMINAL:
-            record.node.uncount(record.key)
+    @staticmethod
+    def _release(record: PodRecord) -> None:
+        """A kubelet frees the resources of a pod that has ended; its address stays until the object goes."""
+        record.node.uncount(record.key)
 
     def _step(self, record: PodRecord) -> None:
         if record.busy:
@@ -279,7 +281,8 @@ class PodKeeper:
         expected = 0
         if is_newer(answer, record.pod):
             record.pod = answer
-            self._release_if_ended(record)
+            if (answer.get("status") or {}).get("phase") in TERMINAL:
+                self._release(record)
         elif answer["metadata"].get("resourceVersion") == record.pod["metadata"].get("resourceVersion"):
             # The watch was faster. If it told of nothing but this write, there is nothing left to do.
             expected = 1
