@@ -80,12 +80,13 @@ class AtOnce:
     def _store_new(self, served: Served, obj: JsonObject, pattern: Pattern) -> Stored | None:
         registry, meta = self._registry, obj["metadata"]
         for _ in range(NAME_ATTEMPTS):
-            key = registry.key(served, pattern.namespace, meta["name"])
+            name = meta["name"]
+            key = f"{pattern.namespace}/{name}" if served.namespaced else name
             try:
                 stored = registry.store.create(served.bucket, key, obj, owned=True)
             except KeyExists:
                 meta["name"] = generated_name(meta["generateName"], registry.rng.name_suffix())
                 continue
             stored.checked, stored.settled = True, pattern.settled
-            return conversion.to_served(served, stored)
+            return stored if served.shows_stored else conversion.to_served(served, stored)
         return None

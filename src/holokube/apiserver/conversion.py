@@ -38,13 +38,12 @@ def _pair(served: Served) -> tuple[Convert, Convert] | None:
 
 def is_stored_so(served: Served) -> bool:
     """Whether objects are stored in the version asked for."""
-    return served.is_storage_version and served.group != "events.k8s.io"
+    return served.shows_stored
 
 
 def to_served(served: Served, stored: Stored) -> Stored:
     """The stored object in the version asked for; the same one if that is how it is stored."""
-    # As in ``is_stored_so``: every write comes by here.
-    if served.is_storage_version and served.group != "events.k8s.io":
+    if served.shows_stored:
         return stored
     pair = _pair(served)
     return stored if pair is None else Stored(pair[0](stored.obj), stored.revision)

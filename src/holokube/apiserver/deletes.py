@@ -67,14 +67,16 @@ class Deletes:
 
     def delete_at_once(self, served: Served, namespace: str, name: str, options: DeleteOptions) -> JsonObject | None:
         """As ``delete``, where nobody has to be waited for; None where somebody has, or another write came between."""
-        registry, store = self._registry, self._registry.store
+        registry = self._registry
+        store = registry.store
         if not (store.is_durable_at_once and registry.admission.has_no_say(served, "DELETE", "", namespace)):
             return None
-        key = registry.key(served, namespace, name)
+        key = f"{namespace}/{name}" if served.namespaced else name
         stored = store.get(served.bucket, key)
         if stored is None:
             raise not_found(served.group, served.plural, name)
-        self._check_preconditions(served, name, stored, options)
+        if options.uid is not None or options.resource_version is not None:
+            self._check_preconditions(served, name, stored, options)
         try:
             return self._delete_stored(served, key, stored, options)[0]
         except Conflict:
@@ -141,7 +143,7 @@ class Deletes:
             raise conflict(served.group, served.plural, before["metadata"]["name"], OBJECT_WAS_MODIFIED) from None
         changed.checked, changed.settled = stored.checked, stored.settled
         registry.custom_resources.after_write(served, changed.obj)
-        return conversion.to_served(served, changed).obj, code
+        return (changed if served.shows_stored else conversion.to_served(served, changed)).obj, code
 
     def _announced(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
         """What can linger is marked even when it goes at once, so that watchers see the same steps."""

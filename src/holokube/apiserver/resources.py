@@ -97,6 +97,8 @@ class Served:
     qualified_name: str = field(init=False, repr=False, compare=False)
     is_storage_version: bool = field(init=False, repr=False, compare=False)
     """Whether it is the version in which objects are stored."""
+    shows_stored: bool = field(init=False, repr=False, compare=False)
+    """Whether objects are shown just as they are stored."""
 
     def __post_init__(self) -> None:
         of_type = self.type
@@ -104,7 +106,9 @@ class Served:
             object.__setattr__(self, name, getattr(of_type, name))
         object.__setattr__(self, "api_version", of_type.api_version(self.version))
         object.__setattr__(self, "info", of_type.versions[self.version])
-        object.__setattr__(self, "is_storage_version", self.version == of_type.storage_version)
+        is_storage_version = self.version == of_type.storage_version
+        object.__setattr__(self, "is_storage_version", is_storage_version)
+        object.__setattr__(self, "shows_stored", is_storage_version and of_type.group != "events.k8s.io")
 
     @property
     def schema(self) -> Schema:

@@ -100,6 +100,16 @@ class StatusRepeats:
     def ask(self, before: JsonObject, patch: Any, *others: object, template: object = None) -> Asked | None:
         """A patch of a status, None if it cannot be written as text. ``others`` decide on the outcome as well; objects
         of the very same ``template`` are likely to be told the same."""
+        found = self._look(before, patch, others, template)
+        return Asked(before, (), (), [], found) if isinstance(found, Change) else found
+
+    def change(self, before: JsonObject, patch: Any, others: Key, template: object) -> Change | None:
+        """What becomes of a patch, as ``ask`` and ``recall`` tell it; None if no such change has been seen."""
+        found = self._look(before, patch, others, template)
+        return self.recall(found) if isinstance(found, Asked) else found
+
+    def _look(self, before: JsonObject, patch: Any, others: Key, template: object) -> Asked | Change | None:
+        """What becomes of a patch if that is found while it is read, else what is asked for."""
         try:
             new = orjson.dumps(patch, option=STRICTLY)
             text: Key = (id(before), new, others)
@@ -108,11 +118,11 @@ class StatusRepeats:
                 hint = (id(template), len(patch), len(before), others)
                 guessed = self._guess(hint, before, patch, new)
                 if guessed is not None:
-                    return Asked(before, text, (), [], guessed)
+                    return guessed
             else:
                 same = self._same.get(text)
                 if same is not None and same[0] is before:
-                    return Asked(before, text, (), [], same[1])
+                    return same[1]
             _, parts, values = self._open(before)
         except TypeError:
             return None

@@ -7,7 +7,7 @@ before it did is not even looked at as far as that; see ``status_repeats``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 _FIELDS_BUT_STATUS = STORED_FIELDS[:-1]
+_MORE: Final = object()
 
 
 class StatusWrites:
@@ -47,26 +48,12 @@ class StatusWrites:
         """What a patch asks for; None if it has to go the long way."""
         if not self._registry.kind_of(served).repeats_status:
             return None
-        return self._asked(old, content_type, body, options)
-
-    def _asked(self, old: Stored, content_type: str, body: Any, options: WriteOptions) -> Asked | None:
-        if content_type == APPLY or options.dry_run:
-            return None
-        value = body.value if isinstance(body, Body) else body
-        if type(value) is not dict or (isinstance(body, Body) and body.duplicate_fields):
+        patch = _patch_of_status(old, content_type, body, options)
+        if patch is _MORE:
             return None
         before = old.obj
-        meta = before["metadata"]
-        # Of the metadata it may say for which object it is meant, nothing else.
-        named = value.get("metadata")
-        size = 1 if named is None else 2
-        if len(value) != size or "status" not in value or (named is not None and named != {"uid": meta["uid"]}):
-            return None
-        # Annotations may have to agree with the spec; those of an object that is settled do.
-        if ("annotations" in meta and not old.settled) or [*before] != STORED_FIELDS:
-            return None
         return self._repeats.ask(
-            before["status"], value["status"], content_type, options.field_validation,
+            before["status"], patch, content_type, options.field_validation,
             template=before["spec"].get("containers"),
         )  # fmt: skip
 
@@ -80,7 +67,8 @@ class StatusWrites:
     ) -> Stored | None:  # fmt: skip
         """Patch a status by the short way, where there is no disk to wait for; None, with nothing done, if it has to go
         another way."""
-        registry, store = self._registry, self._registry.store
+        registry = self._registry
+        store = registry.store
         key = f"{namespace}/{name}" if served.namespaced else name
         old = store.get(served.bucket, key)
         if old is None or not (old.checked and store.is_durable_at_once):
@@ -88,22 +76,26 @@ class StatusWrites:
         kind = registry.kind_of(served)
         if not kind.repeats_status:
             return self._patched(served, kind, old, content_type, body, options, caller, [])
-        if not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
+        patch = _patch_of_status(old, content_type, body, options)
+        if patch is _MORE or not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             return None
-        asked = self._asked(old, content_type, body, options)
-        change = None if asked is None else asked.change or self._repeats.recall(asked)
         before = old.obj
-        if change is None or is_gone(kind, before):
+        known = before["status"]
+        change = self._repeats.change(
+            known, patch, (content_type, options.field_validation), before["spec"].get("containers")
+        )
+        if change is None or ("deletionTimestamp" in before["metadata"] and is_gone(kind, before)):
             return None
+        status = change.status
         if registry.tracks_managed_fields:
-            new = self._changed(served, before, change.status, change, options, caller)
+            new = self._changed(served, before, status, change, options, caller)
         else:
-            new = _with_status(before, change.status)
-        if change.status == before["status"] and is_unchanged(new, before):
+            new = _with_status(before, status)
+        if status == known and is_unchanged(new, before):
             return old
         stored = store.update(served.bucket, key, new, owned=True)
         stored.checked, stored.settled = True, old.settled
-        return conversion.to_served(served, stored)
+        return stored if served.shows_stored else conversion.to_served(served, stored)
 
     async def make(
         self, served: Served, old: Stored, change: Change, options: WriteOptions, caller: Caller
@@ -143,12 +135,18 @@ class StatusWrites:
             return None
         if served.custom or [*before] != STORED_FIELDS or value.keys() != before.keys():
             return None
-        if value["spec"] is not before["spec"] or value["kind"] is not before["kind"]:
+        if (
+            value["spec"] is not before["spec"] or value["kind"] is not before["kind"]
+            or value["apiVersion"] is not before["apiVersion"]
+        ):  # fmt: skip
             return None
         kind = self._registry.kind_of(served)
-        if value["apiVersion"] is not before["apiVersion"] or not self._may_put(served, kind, before, options):
+        if not kind.status_stands_alone or not self._may_put(served, kind, before, options):
             return None
-        return self._put(served, kind, old, value["status"], options, caller, warnings)
+        status = read_status(served, kind, before, value["status"])
+        if status is None:
+            return None
+        return self._replace(served, kind, old, status, options, caller, warnings, checked=False)
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
@@ -198,7 +196,9 @@ class StatusWrites:
 
     @staticmethod
     def _may_put(served: Served, kind: Kind, before: JsonObject, options: WriteOptions) -> bool:
-        return served.is_storage_version and not options.dry_run and not is_gone(kind, before)
+        if not served.is_storage_version or options.dry_run:
+            return False
+        return "deletionTimestamp" not in before["metadata"] or not is_gone(kind, before)
 
     def _put(
         self, served: Served, kind: Kind, old: Stored, value: Any, options: WriteOptions, caller: Caller,
@@ -233,7 +233,7 @@ class StatusWrites:
                 kind.prepare_status_update(new, before, self._registry.write_context(caller))
             errors = FieldErrors()
             kind.validate_status_update(new, before, errors)
-            if errors:
+            if errors.causes:
                 return None
         return self._store(served, old, new, options, caller, warnings)
 
@@ -283,7 +283,7 @@ class StatusWrites:
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
         stored.checked, stored.settled = True, old.settled
-        return conversion.to_served(served, stored)
+        return stored if served.shows_stored else conversion.to_served(served, stored)
 
     def learn(
         self, asked: Asked, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions,
@@ -301,6 +301,28 @@ class StatusWrites:
         fields = self._ownership.compared(served, old.obj, patched.obj, "status")
         if fields is not None:
             self._repeats.remember(asked, old.obj["status"], Change(written.stored.obj["status"], *fields))
+
+
+def _patch_of_status(old: Stored, content_type: str, body: Any, options: WriteOptions) -> Any:
+    """What a patch says of a status; ``_MORE`` if it says more than that, or has to go the long way."""
+    value = body
+    if type(value) is not dict:
+        value = body.value if isinstance(body, Body) and not body.duplicate_fields else None
+        if type(value) is not dict:
+            return _MORE
+    if "status" not in value or content_type == APPLY or options.dry_run:
+        return _MORE
+    before = old.obj
+    meta = before["metadata"]
+    if len(value) != 1:
+        # Of the metadata it may say for which object it is meant, nothing else.
+        named = value.get("metadata")
+        if len(value) != 2 or type(named) is not dict or len(named) != 1 or named.get("uid") != meta["uid"]:
+            return _MORE
+    # Annotations may have to agree with the spec; those of an object that is settled do.
+    if ("annotations" in meta and not old.settled) or [*before] != STORED_FIELDS:
+        return _MORE
+    return value["status"]
 
 
 def _with_status(before: JsonObject, status: JsonObject) -> JsonObject:

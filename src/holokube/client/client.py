@@ -256,7 +256,8 @@ class Client:
         space = namespace or str(obj.get("metadata", {}).get("namespace") or "")
         if resource.namespaced and not space:
             raise ValueError(_NO_NAMESPACE.format("create", resource.qualified_name))
-        query, body = _write_query(dry_run, field_manager), _typed(resource, obj, subresource)
+        query = _write_query(dry_run, field_manager) if dry_run or field_manager else {}
+        body = _typed(resource, obj, subresource)
         if not resource.namespaced:
             space = ""
         return self.transport.call(_tuple(Call, ("create", resource, space, name, subresource, query, body, JSON)))
@@ -281,7 +282,7 @@ class Client:
                 name or str(meta.get("name") or ""),
                 namespace or meta.get("namespace"),
                 subresource,
-                _write_query(dry_run, field_manager),
+                _write_query(dry_run, field_manager) if dry_run or field_manager else {},
                 _typed(resource, obj, subresource),
             )
         )
@@ -310,7 +311,7 @@ class Client:
         force: bool = False,
     ) -> Coroutine[Any, Any, JsonObject]:
         """Changes part of an object. ``force`` takes over fields that others own (``APPLY`` only)."""
-        query = _write_query(dry_run, field_manager)
+        query = _write_query(dry_run, field_manager) if dry_run or field_manager else {}
         if force:
             query["force"] = "true"
         return self.transport.call(
@@ -464,8 +465,6 @@ def _query(**fields: str) -> dict[str, str]:
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
-    if not dry_run and not field_manager:
-        return {}
     return _query(dryRun="All" if dry_run else "", fieldManager=field_manager)
 
 
@@ -486,9 +485,12 @@ def _named(
     """A call on one object. An empty name would address the whole collection: never let that out."""
     if not name:
         raise ValueError(f"{verb} {resource.qualified_name}: the object's name is empty")
-    if resource.namespaced and not namespace:
+    if not resource.namespaced:
+        space = ""
+    elif namespace:
+        space = namespace
+    else:
         raise ValueError(_NO_NAMESPACE.format(verb, resource.qualified_name))
-    space = namespace or "" if resource.namespaced else ""
     return _tuple(Call, (verb, resource, space, name, subresource, query, body, content_type))
 
 

@@ -48,7 +48,11 @@ def has_status(obj: Mapping[str, Any], type: str, status: ConditionStatus) -> bo
 
 def is_true(obj: Mapping[str, Any], type: str) -> bool:
     """Whether the condition is there and True."""
-    return has_status(obj, type, "True")
+    # As ``has_status`` has it, without another call.
+    for condition in (obj.get("status") or _NO_STATUS).get("conditions") or ():
+        if condition.get("type") == type:
+            return bool(condition.get("status") == "True")
+    return False
 
 
 def is_false(obj: Mapping[str, Any], type: str) -> bool:
@@ -82,9 +86,10 @@ def set_condition(
 
 def remove_condition(conditions: list[JsonObject], type: str) -> list[JsonObject]:
     """The list without the condition of that type; the very same list if it is not there."""
-    if find_condition(conditions, type) is None:
-        return conditions
-    return [condition for condition in conditions if condition.get("type") != type]
+    for found in conditions:
+        if found.get("type") == type:
+            return [condition for condition in conditions if condition.get("type") != type]
+    return conditions
 
 
 def with_condition(obj: JsonObject, condition: Mapping[str, Any], *, now: str) -> JsonObject:

@@ -60,14 +60,10 @@ class Controller(Generic[K]):
             self._metrics = metrics.observe_controller(name, workers)
         self._sync_timeout_s = sync_timeout_s
         self._stop_timeout_s = stop_timeout_s
-        self._queue = self._new_queue()
+        self.queue = self._new_queue()
+        """The queue of the present run."""
         self._ready = False
         self._log = get_logger("holokube.runtime.controller").bind(controller=name)
-
-    @property
-    def queue(self) -> WorkQueue[K]:
-        """The queue of the present run."""
-        return self._queue
 
     @property
     def ready(self) -> bool:
@@ -76,7 +72,7 @@ class Controller(Generic[K]):
 
     def enqueue(self, key: K) -> None:
         """Asks for a reconcile of a key, besides what the sources ask for."""
-        self._queue.add(key)
+        self.queue.add(key)
 
     def check(self) -> str | None:
         """For the readiness endpoint."""
@@ -84,10 +80,10 @@ class Controller(Generic[K]):
 
     async def run(self, stop: StopSignal) -> None:
         """Runs until the stop; reconciles under way may finish within the stop timeout."""
-        if self._queue.shutting_down:
-            self._queue = self._new_queue()
+        if self.queue.shutting_down:
+            self.queue = self._new_queue()
         for source in self._sources:
-            source.start(self._queue.add)
+            source.start(self.queue.add)
         try:
             if await self._wait_synced(stop):
                 self._ready = True
@@ -96,7 +92,7 @@ class Controller(Generic[K]):
             self._ready = False
             for source in self._sources:
                 source.stop()
-            self._queue.shut_down()
+            self.queue.shut_down()
 
     def _new_queue(self) -> WorkQueue[K]:
         return WorkQueue(
@@ -120,7 +116,7 @@ class Controller(Generic[K]):
 
     async def _work(self, stop: StopSignal) -> None:
         # An idle worker ends when the queue shuts down; a busy one when its reconcile is finished.
-        stop.add_callback(self._queue.shut_down)
+        stop.add_callback(self.queue.shut_down)
         tasks = [
             asyncio.create_task(self._work_on_keys(stop), name=f"{self.name}-worker-{number}")
             for number in range(self._workers)
@@ -138,14 +134,14 @@ class Controller(Generic[K]):
                     running=len(late), stop_timeout_s=self._stop_timeout_s,
                 )  # fmt: skip
         finally:
-            stop.remove_callback(self._queue.shut_down)
+            stop.remove_callback(self.queue.shut_down)
             for task in tasks:
                 task.cancel()
             # Gathering also collects the errors of further workers; the first one is on its way up already.
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work_on_keys(self, stop: StopSignal) -> None:
-        queue, loop = self._queue, asyncio.get_running_loop()
+        queue, loop = self.queue, asyncio.get_running_loop()
         while True:
             key = queue.try_get()
             if key is None:

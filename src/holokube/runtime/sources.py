@@ -204,8 +204,9 @@ class InformerSource(Generic[K]):
         if old is None or new is None or self._is_own:
             # An object's own key is the same in both states.
             latest = new if new is not None else old
-            for key in self._map(latest) if latest is not None else ():
-                enqueue(key)
+            if latest is not None:
+                for key in self._map(latest):
+                    enqueue(key)
             return
         keys = dict.fromkeys(self._map(old))
         for key in self._map(new):

@@ -101,7 +101,8 @@ class WorkQueue(Generic[T]):
         """That of those who wait."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_s = 0.0
-        self._shutting_down = False
+        self.shutting_down = False
+        """Whether no more items are taken."""
         self._observer = metrics.observe_queue(name, self) if metrics is not None else None
 
     def __len__(self) -> int:
@@ -131,10 +132,6 @@ class WorkQueue(Generic[T]):
         """How many items are with a worker."""
         return len(self._processing_since_s)
 
-    @property
-    def shutting_down(self) -> bool:
-        return self._shutting_down
-
     def processing_ages_s(self) -> list[float]:
         """For each item with a worker, for how long; known where there are metrics."""
         now_s = self._clock.monotonic()
@@ -142,23 +139,31 @@ class WorkQueue(Generic[T]):
 
     def add(self, item: T, *, priority: int = 0) -> None:
         """Marks the item as needing work. Added again, it keeps its place, or gets the higher priority."""
-        if self._shutting_down:
+        if self.shutting_down:
             return
-        known = self._dirty.get(item)
+        dirty = self._dirty
+        known = dirty.get(item)
         if known is not None:
             if priority > known:
                 self._raise_priority(item, known, priority)
             return
-        self._dirty[item] = priority
+        dirty[item] = priority
         if self._observer is not None:
             self._observer.added()
             self._added_at_s.setdefault(item, self._clock.monotonic())
         if item not in self._processing_since_s:
-            self._push(item, priority)
+            if priority:
+                self._push(item, priority)
+                return
+            # As ``_push`` has it, without a call: this is what nearly all are.
+            self._plain.append(item)
+            self.ready += 1
+            if self._getters:
+                self._wake_getter()
 
     def add_after(self, item: T, delay_s: float, *, priority: int = 0) -> None:
         """Adds the item when the delay is over; an earlier time already set for it stands."""
-        if self._shutting_down:
+        if self.shutting_down:
             return
         if self._observer is not None:
             self._observer.retried()
@@ -169,7 +174,7 @@ class WorkQueue(Generic[T]):
 
     def add_at(self, item: T, due_s: float, *, priority: int = 0) -> None:
         """Adds the item at a time of the monotonic clock; an earlier one already set for it stands."""
-        if self._shutting_down:
+        if self.shutting_down:
             return
         known = self._delayed.get(item)
         if known is not None:
@@ -204,18 +209,19 @@ class WorkQueue(Generic[T]):
         item = self._take_by_priority() if self._order else self._plain.popleft()
         self.ready -= 1
         del self._dirty[item]
-        # Only metrics ask for how long.
-        now_s = 0.0
-        if self._observer is not None:
+        if self._observer is None:
+            # Only metrics ask for how long.
+            self._processing_since_s[item] = 0.0
+        else:
             now_s = self._clock.monotonic()
             self._observer.taken(now_s - self._added_at_s.pop(item, now_s))
-        self._processing_since_s[item] = now_s
+            self._processing_since_s[item] = now_s
         return item
 
     async def get(self) -> T:
         """Waits for the next item; ``done`` must follow. Raises QueueShutDown at the end."""
         while (item := self.try_get()) is None:
-            if self._shutting_down:
+            if self.shutting_down:
                 raise QueueShutDown(f"work queue {self.name!r} is shut down")
             arrival = self.arrival(asyncio.get_running_loop())
             try:
@@ -232,7 +238,7 @@ class WorkQueue(Generic[T]):
         Each is for one waiter, who looks again then, and who has to ``withdraw`` it if it will not.
         """
         self._loop = loop
-        arrival: asyncio.Future[None] = loop.create_future()
+        arrival: asyncio.Future[None] = asyncio.Future(loop=loop)
         self._getters.append(arrival)
         if self._heap:
             self._arm_timer(loop)
@@ -281,7 +287,7 @@ class WorkQueue(Generic[T]):
             await drainer
 
     def _begin_shut_down(self) -> None:
-        self._shutting_down = True
+        self.shutting_down = True
         self._delayed.clear()
         self._heap.clear()
         self._disarm_timer()

@@ -96,17 +96,20 @@ def bind_at_once(registry: Registry, pods: Served, namespace: str, name: str, bo
         return False
     if not registry.admission.has_no_say(pods, "CREATE", "binding", namespace, PodTopologyLabels):
         return False
-    key = registry.key(pods, namespace, name)
+    key = f"{namespace}/{name}"
     stored = store.get(pods.bucket, key)
     if stored is None:
         return False
     node_name = body["target"]["name"]
     _check(stored.obj, body)
-    labels, are_valid = registry.subresources.node_labels.copied(store.get("nodes", node_name))
+    node = store.get("nodes", node_name)
+    labels, are_valid = registry.subresources.node_labels.copied(node)
     bound = _bound(registry, stored.obj, node_name, {}, labels)
     changed = store.update(pods.bucket, key, bound, owned=True)
     changed.checked = stored.checked and are_valid
-    changed.settled = stored.settled and not names.is_dns1123_subdomain(node_name)
+    # The name of a node whose metadata was found valid is a valid name of a node.
+    is_name = (node is not None and node.checked) or not names.is_dns1123_subdomain(node_name)
+    changed.settled = stored.settled and is_name
     return True
 
 
