@@ -23,7 +23,6 @@ from holokube.karpenter.scheduling.glance import Glance
 from holokube.karpenter.scheduling.headroom import Foresight, Headroom, Need, need_of, sizes_of
 from holokube.karpenter.scheduling.pod_facts import PodFacts
 from holokube.karpenter.scheduling.pod_forms import FormBook, Kind, PodForm
-from holokube.karpenter.scheduling.problem import pod_key
 from holokube.karpenter.scheduling.results import PlannedClaim
 from holokube.karpenter.scheduling.simulation import why_not_counted
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -380,7 +379,7 @@ class Outlook:
         if blocker is _DO_NOT_FIT:
             reasons: dict[str, str] = {}
             for node, stranded in self._headroom.stranded(foresight, _moving(candidate), self._book):
-                reasons.update(dict.fromkeys([pod_key(facts.pod) for facts in stranded], why_not_counted(node)))
+                reasons.update(dict.fromkeys([facts.key for facts in stranded], why_not_counted(node)))
             return pods_do_not_fit(reasons)
         return several(foresight.new_nodes) if blocker is _SEVERAL else not_cheaper()
 

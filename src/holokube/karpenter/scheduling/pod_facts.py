@@ -26,8 +26,8 @@ class PodFacts:
     """Facts about one object. An object never changes, so neither do they."""
 
     __slots__ = (
-        "_age", "_kind", "cost", "guard", "has_started", "has_volumes", "is_plain", "is_reschedulable", "is_running",
-        "is_spread", "pod", "requests", "watched",
+        "_age", "_key", "_kind", "cost", "guard", "has_started", "has_volumes", "is_plain", "is_reschedulable",
+        "is_running", "is_spread", "pod", "requests", "watched",
     )  # fmt: skip
 
     def __init__(self, pod: JsonObject) -> None:
@@ -50,6 +50,7 @@ class PodFacts:
         """Labels of other pods that it goes by when it is spread."""
         self._kind: tuple[FormBook, Kind] | None = None
         self._age: Age | None = None
+        self._key: str | None = None
 
     @property
     def is_daemon(self) -> bool:
@@ -69,6 +70,15 @@ class PodFacts:
         found = self._age
         if found is None:
             found = self._age = age_of(self.pod)
+        return found
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, by which people are told of it again and again."""
+        found = self._key
+        if found is None:
+            metadata = self.pod["metadata"]
+            found = self._key = f"{metadata.get('namespace') or ''}/{metadata['name']}"
         return found
 
 
