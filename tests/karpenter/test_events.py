@@ -106,3 +106,14 @@ def test_it_is_known_until_when_an_event_is_not_told_again() -> None:
     assert publish.quiet_until_s("R", "uid") == now_s + 120
     assert publish.quiet_until_s("R", "uid", "x") == now_s + 5
     assert publish.quiet_until_s("R", "other") == publish.quiet_until_s("S", "uid") == 0.0
+
+
+def test_who_knows_the_uid_of_an_object_tells_the_same_event() -> None:
+    clock, recorder, publish = publisher()
+    one = pod("a")
+    uid = one["metadata"]["uid"]
+    assert publish.quiet_until_s_by("R")(uid, 7.0) == 7.0, "nobody has heard of it"
+    publish.normal_of(one, uid, "R", "1", 30.0)
+    publish.normal(one, "R", "1")
+    assert [name for name, _ in recorder.told] == ["a"]
+    assert publish.quiet_until_s_by("R")(uid, 0.0) == publish.quiet_until_s("R", uid) == clock.monotonic() + 30

@@ -15,6 +15,8 @@ from holokube.karpenter.api.labels import (
     DO_NOT_DISRUPT,
     DRIFTED,
     INITIALIZED_LABEL,
+    INSTANCE_TERMINATING,
+    REBOOTING,
     REGISTERED_LABEL,
 )
 from holokube.karpenter.disruption.methods import METHODS
@@ -63,7 +65,7 @@ def changed(rng: Rng, node: StateNode, known: list[JsonObject]) -> StateNode:
 
 def written(rng: Rng, claim: JsonObject) -> JsonObject:
     """A claim after a write to it; mostly no more than when its pods changed."""
-    draw = rng.randrange(8)
+    draw = rng.randrange(9)
     metadata = claim["metadata"]
     if draw == 0:
         return with_condition(claim, CONSOLIDATABLE, is_true=rng.random() < 0.6)
@@ -74,6 +76,10 @@ def written(rng: Rng, claim: JsonObject) -> JsonObject:
     if draw == 3:
         labels = {**metadata["labels"], NODEPOOL_LABEL: rng.choice((metadata["labels"][NODEPOOL_LABEL], "unknown"))}
         return {**claim, "metadata": {**metadata, "labels": labels}}
+    if draw == 4:
+        # What stands against a node may come together with what methods go by.
+        claim = with_condition(claim, rng.choice((REBOOTING, INSTANCE_TERMINATING)), is_true=rng.random() < 0.4)
+        return with_condition(claim, CONSOLIDATABLE, is_true=rng.random() < 0.6)
     return {**claim, "status": {**claim["status"], "lastPodEventTime": "2026-01-01T23:59:00Z"}}
 
 
