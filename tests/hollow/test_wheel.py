@@ -86,6 +86,29 @@ def test_the_driver_fires_in_time_and_sleeps_between() -> None:
     assert fired == [("a", 1.1), ("b", 1.1), ("late", 100.0)]
 
 
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.05, 0.3, 1.0]), times, st.booleans()), max_size=25))
+def test_whatever_is_set_and_taken_back_meanwhile_each_timer_fires_within_its_tick(
+    steps: list[tuple[float, float, bool]]
+) -> None:
+    fired: dict[int, float] = {}
+
+    async def main(clock: VirtualClock) -> None:
+        driver: WheelDriver[int] = WheelDriver(clock, lambda item: fired.update({item: clock.monotonic()}))
+        wanted: dict[int, float] = {}
+        timers: list[Timer[int]] = []
+        for number, (wait_s, delay_s, takes_back) in enumerate(steps):
+            await asyncio.sleep(wait_s)
+            if takes_back and timers and driver.cancel(timers[-1]):
+                del wanted[timers[-1].item]
+            wanted[number] = clock.monotonic() + delay_s
+            timers.append(driver.after(delay_s, number))
+        await asyncio.sleep(60)
+        assert fired.keys() == wanted.keys()
+        assert all(-1e-6 <= fired[number] - at_s <= 0.1 + 1e-6 for number, at_s in wanted.items())
+
+    run_virtual(main)
+
+
 def test_an_item_may_set_the_next_timer() -> None:
     beats: list[float] = []
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holokube.base.clock import VirtualClock
 from holokube.base.errors import TransportError
@@ -14,7 +17,8 @@ from holokube.client.faulty import Faults, FaultyTransport
 from holokube.client.resources import Resource
 from holokube.client.transport import Call
 from holokube.kube.errors import Forbidden, ServiceUnavailable
-from holokube.runtime.events import EventRecorder, object_reference
+from holokube.runtime.event_correlator import reference_of
+from holokube.runtime.events import EventRecorder, _reference_to, object_reference
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal
 from tests.runtime.fakes import FakeTransport
@@ -336,3 +340,26 @@ def test_a_repeat_that_waits_behind_its_first_goes_where_that_one_went() -> None
         assert sorted((e["message"], e["count"]) for e in server.objects.values()) == [("by 0", 2), ("by 1", 2)]
 
     run_virtual(main)
+
+
+WORDS = st.sampled_from([None, "", "a"])
+
+
+def some_of(*names: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(names, WORDS))
+
+
+@given(
+    some_of("kind", "apiVersion", "name", "namespace", "uid", "resourceVersion", "fieldPath"),
+    st.one_of(st.just({}), some_of("name", "namespace", "uid", "resourceVersion").map(lambda meta: {"metadata": meta})),
+)
+def test_what_tells_an_object_from_others_is_what_a_reference_to_it_says(
+    fields: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    def outcome(of: Callable[[dict[str, Any]], Any]) -> Any:
+        try:
+            return of({**fields, **metadata})
+        except ValueError as problem:
+            return str(problem)
+
+    assert outcome(_reference_to) == outcome(lambda obj: reference_of(object_reference(obj)))
