@@ -114,3 +114,26 @@ def test_changes_of_pods_of_a_template_are_guessed_whichever_of_them_comes() -> 
         else:
             assert orjson.dumps(found.status) == orjson.dumps(wanted)
     assert guessed == 8
+
+
+def test_what_needs_the_same_times_is_shared_as_a_whole_by_those_that_are_filled_in_with_them() -> None:
+    def status(address: str, since: str, until: str) -> JsonObject:
+        conditions = [{"type": kind, "lastTransitionTime": since} for kind in ("Ready", "Initialized")]
+        ended = [{"type": "Done", "lastTransitionTime": until}, {"type": "Begun", "lastTransitionTime": since}]
+        return {"podIP": address, "conditions": conditions, "others": ended, "phase": "Running"}
+
+    known = ("10.0.0.1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z")
+    form = form_of(status(*known), {value.encode(): place for place, value in enumerate(known)})
+    assert form is not None
+    first = form.filled(("10.0.0.2", "2026-01-02T00:00:00Z", "2026-01-02T00:00:09Z"))
+    second = form.filled(("10.0.0.3", "2026-01-02T00:00:00Z", "2026-01-02T00:00:09Z"))
+    third = form.filled(("10.0.0.4", "2026-01-02T00:00:00Z", "2026-01-02T00:00:10Z"))
+    fourth = form.filled(("10.0.0.5", "2026-01-03T00:00:00Z", "2026-01-02T00:00:10Z"))
+    assert first == status("10.0.0.2", "2026-01-02T00:00:00Z", "2026-01-02T00:00:09Z")
+    assert second == status("10.0.0.3", "2026-01-02T00:00:00Z", "2026-01-02T00:00:09Z")
+    assert third == status("10.0.0.4", "2026-01-02T00:00:00Z", "2026-01-02T00:00:10Z")
+    assert fourth == status("10.0.0.5", "2026-01-03T00:00:00Z", "2026-01-02T00:00:10Z")
+    assert first["conditions"] is second["conditions"] is third["conditions"] is not fourth["conditions"]
+    assert first["others"] is second["others"] is not third["others"]
+    assert second["others"][1] is third["others"][1]
+    assert third["others"][0] is fourth["others"][0]

@@ -16,6 +16,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -143,6 +144,42 @@ def test_what_is_called_last_can_be_cancelled() -> None:
         return order
 
     assert run_virtual(main) == ["last"]
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_last_call_can_be_made_over_and_over_in_the_context_it_was_given(debug: bool) -> None:
+    who: ContextVar[str] = ContextVar("who")
+
+    async def main(clock: VirtualClock) -> list[str]:
+        loop = clock_loop(clock)
+        order: list[str] = []
+        who.set("first")
+        call = loop.last_call(lambda: order.append(f"last, for {who.get()}"), copy_context())
+        who.set("other")
+        for number in range(2):
+            call()
+            loop.call_last(order.append, "very last")
+            loop.call_soon(order.append, f"soon {number}")
+            await clock.sleep(1.0)
+        await clock.sleep(1.0)
+        return order
+
+    again = ["last, for first", "very last"]
+    assert run_virtual(main, debug=debug) == ["soon 0", *again, "soon 1", *again]
+
+
+@pytest.mark.parametrize("arguments", [(), ("one",), ("one", "two"), ("one", "two", "three")])
+def test_callbacks_get_all_their_arguments(arguments: tuple[str, ...]) -> None:
+    async def main(clock: VirtualClock) -> list[tuple[str, ...]]:
+        got: list[tuple[str, ...]] = []
+        loop = clock_loop(clock)
+        for call in (loop.call_soon, loop.call_last):
+            call(lambda *them: got.append(them), *arguments)
+        loop.call_later(1.0, lambda *them: got.append(them), *arguments)
+        await clock.sleep(2.0)
+        return got
+
+    assert run_virtual(main) == [arguments] * 3
 
 
 def clock_loop(clock: VirtualClock) -> VirtualTimeLoop:

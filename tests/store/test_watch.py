@@ -51,6 +51,30 @@ def test_watchers_of_other_namespaces_are_not_even_looked_at() -> None:
     assert len(mine.pop_all()) == 1
 
 
+def test_watches_of_everything_and_of_parts_may_come_and_go_in_any_order() -> None:
+    store = Store()
+    prefixes = ["", "a/", "b/x", "", "b/", "a/y", ""]
+    for number in range(len(prefixes)):
+        order = prefixes[number:] + prefixes[:number]
+        watches: list[Watch] = []
+        for prefix in order:
+            watches.append(store.watch("pods", prefix, since=store.revision))
+            _write_and_check(store, watches)
+        while watches:
+            watches.pop(len(watches) // 2).close()
+            _write_and_check(store, watches)
+
+
+def _write_and_check(store: Store, watches: list[Watch]) -> None:
+    for key in ("a/x", "a/y", "b/x", "b/xx", "c/x"):
+        if store.get("pods", key) is None:
+            store.create("pods", key, {"metadata": {}})
+        else:
+            store.update("pods", key, {"metadata": {}})
+        for watch in watches:
+            assert [event.key for event in watch.pop_all()] == ([key] if key.startswith(watch.prefix) else [])
+
+
 def test_a_watcher_that_reads_too_slowly_is_cut_off() -> None:
     store = Store()
     watch = store.watch("pods", since=1, buffer=2)

@@ -115,7 +115,7 @@ class Registry:
 
     def get_stored(self, served: Served, namespace: str, name: str) -> Stored:
         """The object as it is stored, whatever version was asked for."""
-        stored = self.store.get(served.bucket, self.key(served, namespace, name))
+        stored = self.store.get(served.bucket, f"{namespace}/{name}" if served.namespaced else name)
         if stored is None:
             raise not_found(served.group, served.plural, name)
         return stored
@@ -124,9 +124,10 @@ class Registry:
         """One object in the version asked for."""
         if self.metrics.serves(served):
             return self.metrics.get(served, namespace, name)
-        wanted = parse_revision(resource_version)
-        if wanted > self.store.revision:
-            raise self._too_large(wanted)
+        if resource_version:
+            wanted = parse_revision(resource_version)
+            if wanted > self.store.revision:
+                raise self._too_large(wanted)
         return conversion.to_served(served, self.get_stored(served, namespace, name))
 
     def list(self, served: Served, namespace: str, options: ListOptions) -> ListResult:

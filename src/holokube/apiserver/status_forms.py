@@ -67,8 +67,8 @@ class Form:
 
     __slots__ = ("_base", "_copies", "_filled_with", "_last", "_places", "_shared", "_times")
 
-    def __init__(self, part: _Part, times: set[int]) -> None:
-        """``times`` are the values that are times."""
+    def __init__(self, part: _Part, times: set[int], *, is_shared: bool = False) -> None:
+        """``times`` are the values that are times; one that is shared is asked for by ``at_times``."""
         self._base = part.value
         self._copies: list[tuple[int, Any, Any]] = []
         """What is inside has to be copied too: the number of the copy that it is in, where, and what."""
@@ -79,16 +79,17 @@ class Form:
         self._times = itemgetter(*sorted(part.needs))
         self._filled_with: Any = None
         self._last: Any = None
-        self._collect(part, times, 0)
+        # What needs the very times of a whole that is shared is shared with it, and not by itself.
+        self._collect(part, times, part.needs if is_shared else set(), 0)
 
-    def _collect(self, part: _Part, times: set[int], number: int) -> None:
+    def _collect(self, part: _Part, times: set[int], whole: set[int], number: int) -> None:
         self._places.extend((number, key, place) for key, place in part.places)
         for at, inner in part.parts:
-            if inner.needs <= times:
-                self._shared.append((number, at, Form(inner, times)))
+            if inner.needs <= times and inner.needs != whole:
+                self._shared.append((number, at, Form(inner, times, is_shared=True)))
             else:
                 self._copies.append((number, at, inner.value))
-                self._collect(inner, times, len(self._copies))
+                self._collect(inner, times, whole, len(self._copies))
 
     def filled(self, values: Values) -> Any:
         made = [self._base.copy()]

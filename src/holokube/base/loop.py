@@ -114,24 +114,19 @@ class _Call(asyncio.Handle):
 
 
 class _Timer(asyncio.TimerHandle):
-    """A TimerHandle made and cancelled without asking its loop about debugging."""
+    """A TimerHandle made and cancelled without asking its loop about debugging; ``call_at`` fills it in by itself."""
 
     __slots__ = ()
 
-    def __init__(
-        self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: VirtualTimeLoop,
-        context: Context | None,
-    ) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop = loop
-        self._callback: Callable[..., object] | None = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback: traceback.StackSummary | None = None
-        self._when = when
-        # Whether it stands in the loop's heap.
-        self._scheduled = True
+    _args: tuple[Any, ...]
+    _callback: Callable[..., object] | None
+    _context: Context
+    _loop: VirtualTimeLoop
+    _repr: str | None
+    _scheduled: bool
+    """Whether it stands in the loop's heap."""
+    _source_traceback: traceback.StackSummary | None
+    _when: float
 
     def remember_origin(self) -> None:
         """Debugging: keep the stack of whoever set this timer, for the loop's exception handler."""
@@ -257,7 +252,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             raise ValueError("cannot set a timer for NaN; check the computation of the deadline")
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        timer = _Timer(when, callback, args, self, context)
+        timer = _blank(_Timer)
+        timer._context = copy_context() if context is None else context  # noqa: SLF001 - our own class, to the end
+        timer._loop = self  # noqa: SLF001 - as above
+        timer._callback = callback  # noqa: SLF001 - as above
+        timer._args = args  # noqa: SLF001 - as above
+        timer._cancelled = False  # noqa: SLF001 - as above
+        timer._repr = None  # noqa: SLF001 - as above
+        timer._source_traceback = None  # noqa: SLF001 - as above
+        timer._when = when  # noqa: SLF001 - as above
+        timer._scheduled = True  # noqa: SLF001 - as above
         if self._debug:
             self._check_thread()  # type: ignore[attr-defined]  # inherited, not in the stubs
             self._check_callback(callback, "call_at")  # type: ignore[attr-defined]  # inherited, not in stubs
@@ -467,7 +471,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         if deadline_s > self._limit_s:
             self._reach_limit()
         elif deadline_s < math.inf:
-            self._clock.advance_to(deadline_s)
+            # It was found above to lie ahead.
+            self._clock.elapsed_s = deadline_s
         elif not self._poll(0):
             raise self._stalled()
 

@@ -149,7 +149,10 @@ class Lister:
 
     def has_indexed(self, index: str, value: str) -> bool:
         """Whether an index lists anything under a value."""
-        return value in self._index(index).by_value
+        found = self._indexes.get(index)
+        if found is None or not found.is_kept:
+            found = self._index(index)
+        return value in found.by_value
 
     def index_values(self, index: str) -> Strings:
         """The values under which an index lists anything."""

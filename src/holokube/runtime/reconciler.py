@@ -156,7 +156,7 @@ class Controller(Generic[K]):
                     raise
                 continue
             try:
-                if stop.is_set():
+                if stop.came:
                     continue
                 if self._metrics is not None:
                     await self._reconcile_measured(queue, key, self._metrics)

@@ -75,11 +75,11 @@ class Singleton:
         # Asked for once: to be told takes a call of the operating system.
         loop = asyncio.get_running_loop()
         try:
-            while not stop.is_set():
+            while not stop.came:
                 self._is_woken = False
                 delay_s = await self._run_once()
                 # The stop wakes only once, and that may have been forgotten above.
-                if not stop.is_set():
+                if not stop.came:
                     await self._wait(loop, delay_s)
         finally:
             stop.remove_callback(self.trigger)

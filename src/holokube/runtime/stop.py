@@ -11,7 +11,8 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._is_set = False
+        self.came = False
+        """Whether it has been asked for: ``is_set`` for loops that ask at every turn."""
         # A dict is an ordered set here: callbacks run in the order they were given.
         self._callbacks: dict[Callable[[], object], None] = {}
         self.reason = ""
@@ -21,14 +22,14 @@ class StopSignal:
         if self._event.is_set():
             return
         self.reason = reason
-        self._is_set = True
+        self.came = True
         self._event.set()
         callbacks, self._callbacks = self._callbacks, {}
         for callback in callbacks:
             callback()
 
     def is_set(self) -> bool:
-        return self._is_set
+        return self.came
 
     async def wait(self) -> None:
         """Returns when the stop has been asked for."""

@@ -23,6 +23,7 @@ from holokube.kube.types import JsonObject
 _PREFIX: Final = "pod-security.kubernetes.io/"
 _LEVELS: Final = ("privileged", "baseline", "restricted")
 _MODES: Final = ("enforce", "audit", "warn")
+_MODE_LABELS: Final = frozenset(_PREFIX + mode for mode in _MODES)
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]*)", re.ASCII)
 _UNCHECKED_DOORS: Final = frozenset(
     {"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"}
@@ -86,7 +87,7 @@ class PodSecurity(Plugin):
             return
         namespace = attributes.lookup.find("", "namespaces", "", attributes.namespace)
         labels = (namespace or {}).get("metadata", {}).get("labels") or {}
-        if not any(_PREFIX + mode in labels for mode in _MODES):
+        if _MODE_LABELS.isdisjoint(labels):
             return
         policy, _ = _policy(labels)
         if resource != PODS:
