@@ -23,6 +23,11 @@ async def gather_all(items: Sequence[int], act: Act) -> Sequence[BaseException |
     return await asyncio.gather(*(act(item) for item in items), return_exceptions=True)
 
 
+async def one_by_one(items: Sequence[int], act: Act) -> Sequence[BaseException | None]:
+    """Without tasks."""
+    return await act_on_each(items, act, one_by_one=True)
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     items=st.integers(0, 3),
@@ -66,6 +71,46 @@ def test_everybody_gets_the_turns_that_a_task_would_leave_them(
         return told
 
     assert told_by(act_on_each) == told_by(gather_all)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    fates=st.lists(st.sampled_from(["done", "refused", "bug"]), max_size=4),
+    waits=st.lists(st.sampled_from(["turn", "second"]), max_size=3),
+)
+def test_what_came_of_each_is_the_same_one_by_one(fates: list[str], waits: list[str]) -> None:
+    def told_by(together: Together) -> tuple[list[str], list[int]]:
+        done: list[int] = []
+
+        async def main(clock: VirtualClock) -> list[str]:
+            async def act(item: int) -> None:
+                for wait in waits:
+                    await clock.sleep(0 if wait == "turn" else 1)
+                done.append(item)
+                if fates[item] == "refused":
+                    raise HolokubeError(f"{item} failed")
+                if fates[item] == "bug":
+                    raise ZeroDivisionError(f"{item} is a bug")
+
+            return [repr(error) for error in await together(range(len(fates)), act)]
+
+        return run_virtual(main), done
+
+    assert told_by(one_by_one) == told_by(gather_all)
+
+
+def test_several_things_are_waited_for_side_by_side_unless_told_otherwise() -> None:
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        async def act(_item: int) -> None:
+            await clock.sleep(1)
+
+        began_s = clock.monotonic()
+        await act_on_each([1, 2, 3], act)
+        between_s = clock.monotonic()
+        await act_on_each([1, 2, 3], act, one_by_one=True)
+        return between_s - began_s, clock.monotonic() - between_s
+
+    assert run_virtual(main) == (1, 3)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])

@@ -57,6 +57,8 @@ class Client:
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
+        self.answers_at_once: bool = getattr(transport, "answers_at_once", False)
+        """Whether nobody has to wait for an answer, so that nothing is gained by asking for several side by side."""
 
     async def close(self) -> None:
         await self.transport.close()

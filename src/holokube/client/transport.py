@@ -66,7 +66,10 @@ GoOn = Callable[[], int | None]
 
 
 class Transport(Protocol):
-    """Carries calls to a cluster."""
+    """Carries calls to a cluster.
+
+    One that has an answer for each call without waiting for anything may say so by an attribute ``answers_at_once``.
+    """
 
     async def call(self, call: Call) -> dict[str, Any]:
         """The answer's object, list object or Status; raises ApiError or TransportError."""

@@ -107,8 +107,10 @@ class ConditionSet:
     def without(self, obj: JsonObject, type: str) -> JsonObject:
         """The object without the condition; not for those that Ready depends on."""
         assert type not in self.dependents, f"Ready depends on {type}: set it, do not remove it"
-        kept = remove_condition(conditions_of(obj), type)
-        return obj if kept is conditions_of(obj) else _with_conditions(obj, kept)
+        # Nothing is written where there is nothing to remove: a claim without a status yet stays without one.
+        if get_condition(obj, type) is None:
+            return obj
+        return _with_conditions(obj, remove_condition(conditions_of(obj), type))
 
     def _with(
         self, obj: JsonObject, type: str, status: ConditionStatus, reason: str, message: str, now_s: float

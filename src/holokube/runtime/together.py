@@ -9,21 +9,30 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def act_on_each(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> list[BaseException | None]:
-    """What came of each item, None or the error: as ``asyncio.gather`` with ``return_exceptions`` tells it."""
-    if len(items) != 1:
+async def act_on_each(
+    items: Sequence[T], act: Callable[[T], Awaitable[None]], *, one_by_one: bool = False
+) -> list[BaseException | None]:
+    """What came of each item, None or the error: as ``asyncio.gather`` with ``return_exceptions`` tells it.
+
+    ``one_by_one`` is for those who need not wait for what they ask for (``Client.answers_at_once``): nothing is gained
+    by doing several things side by side then, and a task for each costs more than most of what is done.
+    """
+    if len(items) != 1 and not one_by_one:
         return await asyncio.gather(*(act(item) for item in items), return_exceptions=True)
-    # A task for a single one, and somebody who waits for it, cost more than most of what is done. Others get their
-    # turns in between as they would beside a task: before it begins, when it has ended, and when that was told.
+    # Nor is there a task for a single one. Others get their turns in between as they would beside tasks: before they
+    # begin, when they have ended, and when that was told.
     await TURN
-    error: BaseException | None = None
-    try:
-        await act(items[0])
-    except Exception as problem:
-        error = problem
+    came: list[BaseException | None] = []
+    for item in items:
+        try:
+            await act(item)
+        except Exception as problem:
+            came.append(problem)
+        else:
+            came.append(None)
     await TURN
     await TURN
-    return [error]
+    return came
 
 
 class _Turn:

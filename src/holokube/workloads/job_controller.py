@@ -390,7 +390,9 @@ class JobReconciler:
 
     async def _release(self, key: str, pods: list[JsonObject]) -> None:
         """Removes the tracking finalizer; the first failure is raised after all were tried."""
-        failure = await together([pod for pod in pods if is_tracked(pod)], partial(self._release_one, key))
+        tracked = [pod for pod in pods if is_tracked(pod)]
+        one_by_one = self._client.answers_at_once
+        failure = await together(tracked, partial(self._release_one, key), one_by_one=one_by_one)
         if failure is not None:
             raise failure
 

@@ -49,15 +49,17 @@ def namespace_is_terminating(error: BaseException) -> bool:
     return isinstance(error, ApiError) and any(c.reason == "NamespaceTerminating" for c in error.causes)
 
 
-async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
+async def slow_start(
+    items: Sequence[T], act: Callable[[T], Awaitable[None]], *, one_by_one: bool = False
+) -> HolokubeError | None:
     """Acts on all items in batches of 1, 2, 4, ... until a batch has a failure, which is returned.
 
-    What would fail for all, as under a used-up quota, is so tried only a few times.
+    What would fail for all, as under a used-up quota, is so tried only a few times. ``one_by_one`` as for ``together``.
     """
     done, size = 0, SLOW_START_FIRST
     while done < len(items):
         batch = items[done : done + size]
-        failure = await together(batch, act)
+        failure = await together(batch, act, one_by_one=one_by_one)
         if failure is not None:
             return failure
         done += len(batch)
@@ -65,8 +67,13 @@ async def slow_start(items: Sequence[T], act: Callable[[T], Awaitable[None]]) ->
     return None
 
 
-async def together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
-    """Acts on all items at once; the first failure, if any. Bugs are raised."""
+async def together(
+    items: Sequence[T], act: Callable[[T], Awaitable[None]], *, one_by_one: bool = False
+) -> HolokubeError | None:
+    """Acts on all items at once; the first failure, if any. Bugs are raised.
+
+    ``one_by_one`` where there is nothing to wait for, see ``act_on_each``.
+    """
     first: HolokubeError | None = None
     if len(items) == 1:
         # As ``act_on_each`` has it, without another step on the way back to here at each of the turns.
@@ -78,21 +85,12 @@ async def together(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> H
         await TURN
         await TURN
         return first
-    for result in await act_on_each(items, act):
+    for result in await act_on_each(items, act, one_by_one=one_by_one):
         if isinstance(result, HolokubeError):
             first = first or result
         elif result is not None:
             raise result
     return first
-
-
-async def _in_batches(items: Sequence[T], act: Callable[[T], Awaitable[None]]) -> HolokubeError | None:
-    """Acts on all items, on some of them at once, until a batch has a failure, which is returned."""
-    for start in range(0, len(items), _DELETES_AT_ONCE):
-        failure = await together(items[start : start + _DELETES_AT_ONCE], act)
-        if failure is not None:
-            return failure
-    return None
 
 
 class PodControl:
@@ -102,6 +100,7 @@ class PodControl:
         self._client = client
         self._recorder = recorder
         self._expectations = expectations
+        self._one_by_one = client.answers_at_once
 
     def create(
         self, key: str, owner: JsonObject, pods: Sequence[JsonObject]
@@ -111,7 +110,9 @@ class PodControl:
         In a namespace that is being deleted every create fails, and there is nothing to be done about it.
         """
         create_one = partial(self._create_one, key, owner)
-        return together(pods, create_one) if len(pods) == 1 else slow_start(pods, create_one)
+        if len(pods) == 1:
+            return together(pods, create_one)
+        return slow_start(pods, create_one, one_by_one=self._one_by_one)
 
     async def _create_one(self, key: str, owner: JsonObject, pod: JsonObject) -> None:
         try:
@@ -124,12 +125,15 @@ class PodControl:
         self._expectations.created(key, created)
         self._recorder.event(owner, NORMAL, "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
 
-    def delete(
-        self, key: str, owner: JsonObject, pods: Sequence[JsonObject]
-    ) -> Coroutine[Any, Any, HolokubeError | None]:
+    async def delete(self, key: str, owner: JsonObject, pods: Sequence[JsonObject]) -> HolokubeError | None:
         """Deletes pods; the first failure, if any. A pod that is gone already is fine."""
         delete_one = partial(self._delete_one, key, owner)
-        return together(pods, delete_one) if len(pods) == 1 else _in_batches(pods, delete_one)
+        for start in range(0, len(pods), _DELETES_AT_ONCE):
+            batch = pods[start : start + _DELETES_AT_ONCE]
+            failure = await together(batch, delete_one, one_by_one=self._one_by_one)
+            if failure is not None:
+                return failure
+        return None
 
     async def _delete_one(self, key: str, owner: JsonObject, pod: JsonObject) -> None:
         meta = pod["metadata"]

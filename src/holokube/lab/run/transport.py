@@ -94,6 +94,9 @@ class DiscoveryMemory:
 class LabTransport:
     """Around the transport of one component."""
 
+    answers_at_once: Final = True
+    """The server is in the same process, keeps all in memory, and has no webhooks to ask."""
+
     def __init__(
         self,
         inner: Transport,
