@@ -186,7 +186,8 @@ class WritePool:
     @staticmethod
     def _wake(idle: deque[asyncio.Future[None]]) -> bool:
         while idle:
-            future = idle.popleft()
+            # The one that was busy last: what it works with is still at hand for the processor.
+            future = idle.pop()
             if not future.done():
                 future.set_result(None)
                 return True
