@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_
 from typing import Any, Final
 
 from holokube.base.clock import Clock
+from holokube.base.identity import are_same
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.journal import Journal
 from holokube.runtime.ratelimit import TokenBucket
@@ -108,7 +108,7 @@ class Publisher:
         """The same happened to each of them. Most of many have usually been told of a moment ago, and cost little."""
         now_s = self._clock.monotonic()
         together = self._told_together.get((reason, message))
-        if together is not None and together[1] > now_s and _are_same(together[0], objects):
+        if together is not None and together[1] > now_s and are_same(together[0], objects):
             return
         known = self._until_s.setdefault(reason, {})
         quiet_until_s = now_s + DEDUPE_S
@@ -204,11 +204,6 @@ def _key(obj: Mapping[str, Any], same: tuple[str, ...]) -> _Same:
     if not same:
         return str(obj["metadata"].get("uid", ""))
     return same[0] if len(same) == 1 else same
-
-
-def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether these are the very same objects, in the same order; nothing of them is looked at."""
-    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def cut(message: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import is_
 from typing import NamedTuple
 
+from holokube.base.identity import are_same
 from holokube.karpenter.api.labels import INSTANCE_TERMINATING, READY
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.types import Notice, NoticeKind, Reason
@@ -94,7 +94,7 @@ class BudgetBook:
         """As ``budgets_of``; the very same answer as long as pools are the same objects and as many nodes count."""
         given = list(pools.values())
         known = self._known.get(reason)
-        if known is not None and len(known[0]) == len(given) and all(map(is_, known[0], given)) and known[1] == counts:
+        if known is not None and are_same(known[0], given) and known[1] == counts:
             return known[2]
         found = budgets_of(pools, counts, now_s, reason)
         if any(budget.schedule is not None or budget.duration is not None for pool in given for budget in pool.budgets):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from operator import is_
 from typing import Final
 
+from holokube.base.identity import are_same
 from holokube.karpenter.disruption import pods
 from holokube.kube.conditions import is_false
 from holokube.kube.selectors import LabelSelector
@@ -54,8 +54,7 @@ class EvictionLimits:
 
     def at(self, pdbs: Sequence[JsonObject]) -> EvictionLimits:
         """The limits of these budgets: the same if they are the very same objects, which never change."""
-        same = len(pdbs) == len(self._pdbs) and all(map(is_, pdbs, self._pdbs))
-        return self if same else EvictionLimits(pdbs)
+        return self if are_same(pdbs, self._pdbs) else EvictionLimits(pdbs)
 
     def obstacles(self, pod: JsonObject, now_s: float, obstacle: Obstacle) -> tuple[str, ...]:
         """The budgets (``namespace/name``) that keep the pod from being evicted.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import is_
-
+from holokube.base.identity import are_same
 from holokube.karpenter.scheduling.problem import Problem
 from holokube.karpenter.scheduling.results import Results
 
@@ -35,10 +33,10 @@ def is_repeated(known: Problem, problem: Problem) -> bool:
     """
     return (
         known.state_nodes is problem.state_nodes
-        and _are(known.pods, problem.pods)
-        and _are(known.pools, problem.pools)
+        and are_same(known.pods, problem.pods)
+        and are_same(known.pools, problem.pools)
         and [*known.types_of_pool] == [*problem.types_of_pool]
-        and _are([*known.types_of_pool.values()], [*problem.types_of_pool.values()])
+        and are_same([*known.types_of_pool.values()], [*problem.types_of_pool.values()])
         and known.storage is problem.storage
         and known.options == problem.options
         # Who must not move to a node that has changed lately may do so later.
@@ -51,8 +49,3 @@ def is_repeated(known: Problem, problem: Problem) -> bool:
         and known.owners == problem.owners
         and known.volume_limits == problem.volume_limits
     )
-
-
-def _are(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether they are the very same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))

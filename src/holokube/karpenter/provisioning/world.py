@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import is_
 
 from holokube.base.clock import Clock
+from holokube.base.identity import are_same
 from holokube.client.audience import OWNERS
 from holokube.client.cache import object_key
 from holokube.client.informer import Informer
@@ -146,7 +146,7 @@ class World:
     ) -> Glance | None:
         """What the last scene that was solved or simulated tells of the cluster now; None if one has to be made."""
         offered = [*pools.values(), *types_of_pool.values()]
-        if len(offered) != len(self._offered[0]) or not all(map(is_, offered, self._offered[0])):
+        if not are_same(offered, self._offered[0]):
             ordered = [pool for pool in in_order(_usable(pools)) if types_of_pool[pool.name]]
             self._offered = offered, ordered, [types_of_pool[pool.name] for pool in ordered]
         given = Given(options, self._provider.well_known, *self._offered[1:], self._daemon_pods())

@@ -16,7 +16,7 @@ import numpy as np
 from holokube.karpenter.api.labels import CONSOLIDATABLE
 from holokube.karpenter.scheduling.existing_nodes import NodeTable
 from holokube.karpenter.scheduling.groundwork import Groundwork
-from holokube.karpenter.scheduling.headroom import Need, Sizes, fit_on_one_new
+from holokube.karpenter.scheduling.headroom import Need, Sizes, count_sizes, fit_on_one_new
 from holokube.karpenter.scheduling.node_list import since
 from holokube.karpenter.scheduling.pod_forms import FormBook, PodForm
 from holokube.karpenter.scheduling.state_node import StateNode
@@ -223,11 +223,7 @@ class Glance:
         However they are placed, at least so many of each size are left as are more than there is room for, if nobody
         else wanted any of it.
         """
-        counts: dict[PodForm, int] = {}
-        for (form, is_moving), count in need:
-            size = form.size if is_moving else None
-            if size is not None:
-                counts[size] = counts.get(size, 0) + count
+        counts = count_sizes(need)
         if len(counts) < 2:
             # Of one size that is known already.
             return False

@@ -476,13 +476,19 @@ def need_of(kinds: Mapping[Kind, int]) -> Need:
     return tuple(sorted(kinds.items(), key=lambda one: (one[0].form.number, one[0].is_moving)))
 
 
-def sizes_of(need: Need) -> Sizes:
-    """How many pods of each size have to be moved; larger ones take at least the place of smaller ones."""
+def count_sizes(need: Need) -> dict[PodForm, int]:
+    """How many pods of each size have to be moved."""
     counts: dict[PodForm, int] = {}
     for (form, is_moving), count in need:
         size = form.size if is_moving else None
         if size is not None:
             counts[size] = counts.get(size, 0) + count
+    return counts
+
+
+def sizes_of(need: Need) -> Sizes:
+    """The same, where larger ones take at least the place of smaller ones."""
+    counts = count_sizes(need)
     if len(counts) < 2:
         return tuple(counts.items())
     return tuple((size, sum(count for one, count in counts.items() if _is_as_large(one, size))) for size in counts)

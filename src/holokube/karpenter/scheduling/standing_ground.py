@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Final, NamedTuple
 
+from holokube.base.identity import are_same
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.scheduling.census import Census, uid_of
 from holokube.karpenter.scheduling.copying import shallow
@@ -59,7 +60,7 @@ class _Terms(NamedTuple):
         """Whether nothing differs; types are compared as objects, of which there are many and large ones."""
         return (
             self.names == other.names
-            and _are(self.types, other.types)
+            and are_same(self.types, other.types)
             and self.options == other.options
             and self.pools == other.pools
             and self.daemons == other.daemons
@@ -81,9 +82,9 @@ class Given(NamedTuple):
         return (
             self.options is other.options
             and self.well_known is other.well_known
-            and _are(self.pools, other.pools)
-            and _are(self.types, other.types)
-            and _are(self.daemons, other.daemons)
+            and are_same(self.pools, other.pools)
+            and are_same(self.types, other.types)
+            and are_same(self.daemons, other.daemons)
         )
 
 
@@ -183,7 +184,7 @@ class StandingGround:
         return self._read[1]
 
     def _templates_of(self, base: Groundwork, pools: list[NodePool]) -> list[Template]:
-        if not self._templates or not _are(pools, self._pools):
+        if not self._templates or not are_same(pools, self._pools):
             self._pools, self._templates = pools, _of_pools(base.templates, pools)
         return self._templates
 
@@ -313,8 +314,3 @@ def _of_pools(templates: list[Template], pools: Iterable[NodePool]) -> list[Temp
             template.pool = pool
         found.append(template)
     return found
-
-
-def _are(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether they are the very same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
