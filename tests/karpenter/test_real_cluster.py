@@ -135,6 +135,8 @@ def test_nodes_come_with_pods_and_go_with_them_however_often_karpenter_is_killed
     with first.karpenter():
         until("there are NodePools", lambda: kubectl.run("get", "nodepools,kwoknodeclasses").returncode,
               lambda status: status == 0)  # fmt: skip
+        # Once it says that it works, a signal ends it properly.
+        until("Karpenter works", (tmp_path / "karpenter.log").read_text, lambda told: "karpenter works on" in told)
     selector = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
     with program(plane, tmp_path / "fleet.log", "fleet", "--profile=fast", selector):
         for seed in SEEDS:

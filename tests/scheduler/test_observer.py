@@ -54,6 +54,23 @@ def test_a_pod_goes_from_the_queue_to_its_node_and_away() -> None:
     assert world.used == 0
 
 
+def test_another_pod_of_the_same_name_needs_a_place_of_its_own() -> None:
+    world = World()
+    missed, other = waiting("p", cpu="1"), waiting("p", cpu="2")
+    other = {**other, "metadata": {**other["metadata"], "uid": "another"}}
+    world.see("p", missed)
+    assert world.queue.pop(0) is not None
+    world.observer.assume(missed, 0)
+    # That the first one went was not told, as after a watch that was cut off.
+    world.see("p", other)
+    assert world.used == 0
+    assert not world.observer.forget(missed)
+    queued = world.queue.pop(0)
+    assert queued is not None and queued.pod is other
+    world.observer.assume(other, 0)
+    assert world.used == 2000
+
+
 def test_an_assumption_is_confirmed_by_the_server() -> None:
     world = World()
     pod = waiting("p", cpu="1")

@@ -276,6 +276,9 @@ class Observer:
                 self._queue.remove(key)
                 self.forget(new)
             return
+        if (earlier := self._assumed.get(key)) is not None:
+            # Its end was missed, and another has taken its name, which needs a place of its own.
+            self.forget(earlier)
         if old is not None and before == "assigned":
             # Only a cluster that was set back to an older state takes a node away from a pod.
             self._gone(old, before)
