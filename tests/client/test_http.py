@@ -693,9 +693,30 @@ def test_goes_through_the_proxy(tmp_path: Path) -> None:
     assert seen == ["GET http://api.example:8080/api/v1/nodes/n"] * 2
 
 
-def test_no_socket_outlives_a_client_whose_peer_does_not_say_goodbye(tmp_path: Path) -> None:
+async def a_watch_left(client: Client) -> None:
+    stream = client.watch(PODS)
+    await anext(stream)
+    await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def a_call_given_up(client: Client) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await get_pod(client)
+
+
+@pytest.mark.parametrize(
+    ("answer", "use"),
+    [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(LINES), LINES), a_watch_left),
+        (b"", a_call_given_up),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", get_pod),
+    ],
+)
+def test_no_socket_outlives_a_client_whose_peer_does_not_say_goodbye(
+    tmp_path: Path, answer: bytes, use: Callable[[Client], Awaitable[None]]
+) -> None:
     certificates = Certificates(tmp_path)
-    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(LINES), LINES)
     context = certificates.server_context()
     ready, port = threading.Event(), 0
     done = threading.Event()
@@ -714,9 +735,7 @@ def test_no_socket_outlives_a_client_whose_peer_does_not_say_goodbye(tmp_path: P
     async def main() -> None:
         access = ClusterAccess(f"https://127.0.0.1:{port}", tls=trusting(certificates))
         async with Client(HttpTransport(WallClock(), access, environ={})) as client:
-            stream = client.watch(PODS)
-            await anext(stream)
-            await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await use(client)
 
     thread = threading.Thread(target=peer)
     thread.start()

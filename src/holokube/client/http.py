@@ -18,6 +18,7 @@ from yarl import URL
 
 from holokube import __version__
 from holokube.base.clock import Clock
+from holokube.base.connections import Connections
 from holokube.base.errors import TransportError
 from holokube.base.log import get_logger
 from holokube.client.access import ClusterAccess
@@ -101,7 +102,7 @@ class HttpTransport:
         self._headers = {"User-Agent": user_agent, "Accept": JSON}
         if access.disable_compression:
             self._headers["Accept-Encoding"] = "identity"
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._sessions: dict[bool, tuple[aiohttp.ClientSession, Connections]] = {}
         self._closed = False
         self._waiting: set[asyncio.Timeout] = set()
 
@@ -202,11 +203,9 @@ class HttpTransport:
         for scope in self._waiting:
             scope.reschedule(self._clock.monotonic())
         while self._sessions:
-            _, session = self._sessions.popitem()
+            _, (session, connections) = self._sessions.popitem()
             await session.close()
-        # Sockets are closed by callbacks of the loop, which may be about to end.
-        for _ in range(2):
-            await asyncio.sleep(0)
+            await connections.end()
 
     async def _answer(self, request: _Request) -> tuple[aiohttp.ClientResponse, bytes]:
         """Sends a request, again where that is safe; the response and its body, unread if it is a stream."""
@@ -288,15 +287,13 @@ class HttpTransport:
         """Sessions are made on first use, because they belong to the event loop that runs then."""
         if self._closed:
             raise self._closed_error()
-        session = self._sessions.get(streams)
-        if session is None:
+        if streams not in self._sessions:
+            connections = Connections(limit=0 if streams else self._max_connections)
             session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0 if streams else self._max_connections),
-                headers=self._headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
+                connector=connections, headers=self._headers, cookie_jar=aiohttp.DummyCookieJar()
             )
-            self._sessions[streams] = session
-        return session
+            self._sessions[streams] = session, connections
+        return self._sessions[streams][0]
 
     def _timeout(self) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=self._request_timeout_s, sock_connect=self._connect_timeout_s)

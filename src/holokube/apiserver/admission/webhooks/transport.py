@@ -21,6 +21,7 @@ import orjson
 from holokube.apiserver.admission.webhooks.outcomes import TransportFailed
 from holokube.apiserver.admission.webhooks.services import ServiceError, ServiceResolver, resolve
 from holokube.apiserver.kinds.base import Lookup
+from holokube.base.connections import Connections
 from holokube.base.loop import VirtualTimeLoop
 from holokube.kube.quoting import go_quote
 from holokube.kube.types import JsonObject
@@ -66,7 +67,7 @@ class Transport:
     def __init__(self, lookup: Lookup, service_resolver: Callable[[], ServiceResolver | None]) -> None:
         self._lookup = lookup
         self._service_resolver = service_resolver
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, Connections]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def post(self, client: JsonObject, body: bytes, timeout_s: int) -> bytes:
@@ -142,19 +143,23 @@ class Transport:
 
     async def _session_here(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
+        held = self._sessions.get(loop)
+        session = held[0] if held else None
         if session is None or session.closed:
             await self._drop(lambda other: other.is_closed())
-            connector = aiohttp.TCPConnector(limit=0, force_close=isinstance(loop, VirtualTimeLoop))
+            connections = Connections(limit=0, force_close=isinstance(loop, VirtualTimeLoop))
             # The time limit is the webhook's own, see above.
-            session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout())
-            self._sessions[loop] = session
+            session = aiohttp.ClientSession(connector=connections, timeout=aiohttp.ClientTimeout())
+            self._sessions[loop] = session, connections
         return session
 
     async def _drop(self, unwanted: Callable[[asyncio.AbstractEventLoop], bool]) -> None:
         """Close the sessions of some loops, which must be this one or have ended."""
         for loop in [loop for loop in self._sessions if unwanted(loop)]:
-            await self._sessions.pop(loop).close()
+            session, connections = self._sessions.pop(loop)
+            await session.close()
+            if not loop.is_closed():
+                await connections.end()
 
     async def close(self) -> None:
         """Close the connections of this loop, and of loops that have ended."""
