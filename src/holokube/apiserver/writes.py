@@ -16,7 +16,6 @@ from holokube.apiserver.at_once import AtOnce
 from holokube.apiserver.bodies import beside_stored, read_body
 from holokube.apiserver.deletes import is_gone
 from holokube.apiserver.field_errors import FieldErrors
-from holokube.apiserver.finalizer_writes import FinalizerWrites
 from holokube.apiserver.job_patterns import JobPatterns
 from holokube.apiserver.kinds.base import Kind, WriteContext
 from holokube.apiserver.metadata import (
@@ -27,6 +26,7 @@ from holokube.apiserver.metadata import (
     validate_metadata,
     validate_metadata_update,
 )
+from holokube.apiserver.metadata_writes import MetadataWrites
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.ownership import Ownership
 from holokube.apiserver.patching import APPLY, patch_object, read_applied
@@ -65,7 +65,7 @@ class Writes:
         self.ownership = Ownership(registry)
         self._repeats = Repeats(registry)
         self._status_writes = StatusWrites(registry, self.ownership)
-        self._finalizer_writes = FinalizerWrites(registry, self.ownership)
+        self._metadata_writes = MetadataWrites(registry, self.ownership)
         self._job_patterns = JobPatterns(registry)
         self.at_once = AtOnce(registry, self._repeats, self._job_patterns, self._status_writes)
 
@@ -433,7 +433,7 @@ class Writes:
                     if written is not None:
                         return written
             elif not subresource:
-                written = await self._finalizer_writes.patch(served, old, content_type, body, options, caller)
+                written = await self._metadata_writes.patch(served, old, content_type, body, options, caller)
                 if written is not None:
                     return written
             patched = patch_object(registry, served, old, content_type, body, options, caller, subresource)
