@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from holokube.base.clock import VirtualClock
 from holokube.base.errors import HolokubeError, TransportError
 from holokube.base.loop import run_virtual
 from holokube.base.rng import Rng
+from holokube.client.audience import FINALIZERS, SPEC, STATUS
 from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.faulty import Faults, FaultyTransport
@@ -460,6 +461,108 @@ def test_another_uid_under_the_same_name_is_another_object() -> None:
         Scripted([listing(10, versioned("a", 7))], [[WatchEvent("MODIFIED", versioned("a", 12, "other"))]])
     )
     assert recorder.events == [("ADDED", "default/a"), ("DELETED", "default/a"), ("ADDED", "default/a")]
+
+
+def told_together(first: list[JsonObject], *events: WatchEvent) -> list[tuple[str, int, int]]:
+    """What a handler is told, as versions of old and new (0 for none), if events come together."""
+
+    async def main(clock: VirtualClock) -> list[tuple[str, int, int]]:
+        told: list[tuple[str, int, int]] = []
+
+        def version(obj: JsonObject | None) -> int:
+            return 0 if obj is None else int(obj["metadata"]["resourceVersion"])
+
+        informer = Informer(clock, Client(Scripted([listing(10, *first)], [[]])), PODS)
+        informer.start()
+        await informer.synced()
+        informer.add_handler(lambda what, old, new: told.append((what, version(old), version(new))))
+        told.clear()
+        informer._on_events(events)
+        cached = {key: version(informer.lister.by_key(key)) for key in informer.lister.all_keys()}
+        assert cached == {
+            key: version(obj) for key, obj in latest_of(first, events).items()
+        }, "whatever is told, the cache is complete"
+        await informer.stop()
+        return told
+
+    return run_virtual(main)
+
+
+def latest_of(first: list[JsonObject], events: Sequence[WatchEvent]) -> dict[str, JsonObject]:
+    found = {object_key(obj): obj for obj in first}
+    for event in events:
+        if event.type == "DELETED":
+            del found[object_key(event.object)]
+        else:
+            found[object_key(event.object)] = event.object
+    return found
+
+
+def test_writes_to_an_object_one_right_after_the_other_are_told_as_one() -> None:
+    a, b = versioned("a", 7), versioned("b", 8)
+    told = told_together(
+        [a, b],
+        WatchEvent("MODIFIED", versioned("a", 11)),
+        WatchEvent("MODIFIED", versioned("a", 12)),
+        WatchEvent("MODIFIED", versioned("a", 13)),
+        WatchEvent("MODIFIED", versioned("b", 14)),
+        WatchEvent("MODIFIED", versioned("a", 15)),
+        WatchEvent("ADDED", versioned("c", 16)),
+        WatchEvent("MODIFIED", versioned("c", 17)),
+    )
+    assert told == [
+        ("MODIFIED", 7, 13), ("MODIFIED", 8, 14), ("MODIFIED", 13, 15), ("ADDED", 0, 16), ("MODIFIED", 16, 17),
+    ]  # fmt: skip
+
+
+def test_who_heeds_less_hears_of_writes_that_are_told_as_one_if_any_of_them_concerns_it() -> None:
+    async def main(clock: VirtualClock) -> list[str]:
+        told: list[str] = []
+        first = {**versioned("a", 7), "spec": {}, "status": {}}
+        informer = Informer(clock, Client(Scripted([listing(10, first)], [[]])), PODS)
+        informer.start()
+        await informer.synced()
+        for name, heeds in (("spec", SPEC), ("status", STATUS), ("finalizers", FINALIZERS)):
+            informer.add_handler(lambda *_, name=name: told.append(name), heeds=heeds)
+        told.clear()
+        middle = {**versioned("a", 11), "spec": {"x": 1}, "status": first["status"]}
+        last = {**versioned("a", 12), "spec": middle["spec"], "status": {"x": 1}}
+        informer._on_events([WatchEvent("MODIFIED", middle), WatchEvent("MODIFIED", last)])
+        await informer.stop()
+        return told
+
+    assert run_virtual(main) == ["spec", "status"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, [("DELETED", 7, 0)]),
+        ({"deletionTimestamp": None}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"labels": {"a": "b"}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"finalizers": ["a"]}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"status": {"phase": "Failed"}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"spec": {"x": 1}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"data": {"x": "1"}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+    ],
+)
+def test_that_no_time_is_left_is_not_told_beside_the_end(
+    changes: JsonObject, told: list[tuple[str, int, int]]
+) -> None:
+    first = versioned("a", 7)
+    first["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
+    first |= {"status": {"phase": "Running"}, "spec": {}}
+    last = {**first, "metadata": {**first["metadata"], "resourceVersion": "11", "deletionGracePeriodSeconds": 0}}
+    for name, value in changes.items():
+        if name == "deletionTimestamp":
+            del first["metadata"][name]
+        elif name in ("spec", "status", "data"):
+            last[name] = value
+        else:
+            last["metadata"][name] = value
+    gone = {**last, "metadata": {**last["metadata"], "resourceVersion": "12"}}
+    found = told_together([first], WatchEvent("MODIFIED", last), WatchEvent("DELETED", gone))
+    assert found == told
 
 
 def test_a_watch_is_resumed_where_it_ended_and_its_version_never_goes_back() -> None:

@@ -1,9 +1,10 @@
 """A local copy of a kind of object, kept true by list and watch.
 
 Handlers see, for every object, a history that could have happened: ``ADDED``, any number of ``MODIFIED`` each
-with the state before, ``DELETED``, ``ADDED`` again. Intermediate states may be missing after an interruption,
-but no event is repeated, invented or out of order: what changed while the watch was down is found by
-comparing the new list with the cache.
+with the state before, ``DELETED``, ``ADDED`` again. Intermediate states may be missing, after an interruption and
+where changes come together, but no event is repeated, invented or out of order: what changed while the watch was
+down is found by comparing the new list with the cache, writes to one object that come one right after the other are
+told as one, and the last one to what was told to end, by which no time is left, is not told of beside its end.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ WATCH_TIMEOUT_S = (300, 600)
 """The server is asked to end each watch after a random time in this range, so that load spreads anew."""
 SHORT_WATCH_S = 1.0
 LOWER_LISTS_BEFORE_RESET = 3
+_TIME_LEFT = frozenset({"deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "managedFields"})
+"""What a server writes of an object that was told to end when its time has come."""
 _News = tuple[Hearers, EventType, JsonObject | None, JsonObject | None]
 """A change that the cache has taken over, and who has to be told of it."""
 
@@ -385,12 +388,24 @@ class Informer:
     def _change(self, key: str, old: JsonObject, new: JsonObject, news: list[_News]) -> None:
         aspects = aspects_changed(old, new)
         self._cache.put(key, new, aspects)
+        if news:
+            # Of several writes to an object that come together only what they make of it counts.
+            _, what, before, last = news[-1]
+            if what == "MODIFIED" and last is old and before is not None:
+                news[-1] = self._audience.of(aspects_changed(before, new), new), "MODIFIED", before, new
+                return
         news.append((self._audience.of(aspects, new), "MODIFIED", old, new))
 
     def _remove(self, key: str, news: list[_News]) -> None:
         old = self._cache.by_key(key)
         assert old is not None, "what is removed was there"
         self._cache.remove(key)
+        if news:
+            # A server writes down that no time is left, and takes the object out: the latter says it all.
+            _, what, before, last = news[-1]
+            if what == "MODIFIED" and last is old and before is not None and _only_ends_sooner(before, old):
+                news.pop()
+                old = before
         news.append((self._audience.of(EXISTENCE, old), "DELETED", old, None))
 
     def _tell_all(self, news: list[_News]) -> None:
@@ -462,6 +477,21 @@ async def _follow_on(stream: AsyncIterator[WatchEvent], on_events: OnEvents) -> 
             on_events((event,))
     finally:
         await close_stream(stream)
+
+
+def _only_ends_sooner(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether nothing but the time it has left has changed of an object that was told to end; by the identity of its
+    parts, which servers in the same process leave alone."""
+    was, is_ = old["metadata"], new["metadata"]
+    if not was.get("deletionTimestamp") or old.keys() != new.keys():
+        return False
+    for part, value in old.items():
+        if value is not new[part] and part != "metadata":
+            return False
+    for part in was.keys() | is_.keys():  # noqa: SIM110 - all() with a generator costs twice as much
+        if was.get(part) is not is_.get(part) and part not in _TIME_LEFT:
+            return False
+    return True
 
 
 def _version(obj: Mapping[str, Any]) -> str:
