@@ -113,7 +113,8 @@ def test_who_knows_the_uid_of_an_object_tells_the_same_event() -> None:
     one = pod("a")
     uid = one["metadata"]["uid"]
     assert publish.quiet_until_s_by("R")(uid, 7.0) == 7.0, "nobody has heard of it"
-    publish.normal_of(one, uid, "R", "1", 30.0)
+    publish.normal_of(((one, uid), (pod("b"), "other")), "R", "1", 30.0)
     publish.normal(one, "R", "1")
-    assert [name for name, _ in recorder.told] == ["a"]
+    publish.normal_of(((pod("b"), "other"), (pod("c"), "third")), "R", "1", 30.0)
+    assert [name for name, _ in recorder.told] == ["a", "b", "c"]
     assert publish.quiet_until_s_by("R")(uid, 0.0) == publish.quiet_until_s("R", uid) == clock.monotonic() + 30

@@ -87,7 +87,7 @@ def test_what_is_in_memory_stays_as_it_is_and_the_thread_ends() -> None:
     with mmap.mmap(-1, 4 * LARGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         text = bytes(range(256)) * (len(memory) // 256)
         memory[:] = text
-        with in_large_pages(every_s=0.001):
+        with in_large_pages(first_after_s=0.001):
             threading.Event().wait(0.05)
             others = [thread.name for thread in threading.enumerate()]
         assert "large pages" in others
@@ -97,5 +97,5 @@ def test_what_is_in_memory_stays_as_it_is_and_the_thread_ends() -> None:
 
 def test_where_nobody_can_be_asked_nothing_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("holokube.runtime.large_pages._MAPS", tmp_path / "maps")
-    with in_large_pages(every_s=0.001):
+    with in_large_pages(first_after_s=0.001):
         assert "large pages" not in [thread.name for thread in threading.enumerate()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from holokube.base.clock import Clock
@@ -98,9 +98,17 @@ class Publisher:
         """Something happened; ``same`` tells which events are one: the object's uid unless given."""
         self._publish(obj, NORMAL, reason, message, _key(obj, same), dedupe_s, budget)
 
-    def normal_of(self, obj: Mapping[str, Any], uid: str, reason: str, message: str, dedupe_s: float) -> None:
-        """The same for who knows the object's uid, by which events are one."""
-        self._publish(obj, NORMAL, reason, message, uid, dedupe_s, "")
+    def normal_of(
+        self, objects: Iterable[tuple[Mapping[str, Any], str]], reason: str, message: str, dedupe_s: float
+    ) -> None:
+        """The same happened to each of them, for who knows their uids, by which events are one."""
+        now_s = self._clock.monotonic()
+        known = self._until_s.setdefault(reason, {})
+        for obj, uid in objects:
+            if known.get(uid, now_s) <= now_s:
+                self._publish(obj, NORMAL, reason, message, uid, dedupe_s, "")
+                # What is known by a reason is put away now and then, and begun anew.
+                known = self._until_s[reason]
 
     def normal_for_each(
         self, objects: Sequence[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""
@@ -159,8 +167,10 @@ class Publisher:
             self._told += 1
             if self._told >= self._next_sweep:
                 self._sweep(now_s)
-        if self._journal is not None:
-            self._keep(obj, reason, message)
+        if self._journal is not None and (meanings := _DECISIONS.get(reason)) is not None:
+            meaning = meanings.get(obj.get("kind", ""))
+            if meaning is not None:
+                self._keep(self._journal, obj, meaning, message)
         if not budget or self._buckets[budget].try_take():
             self._recorder.event(obj, type, reason, cut(message))
 
@@ -185,19 +195,15 @@ class Publisher:
             self._decided.pop((kind, subject), None)
             self._journal.note(self._clock.time(), kind, subject, decision, (reason,), **facts)
 
-    def _keep(self, obj: Mapping[str, Any], reason: str, message: str) -> None:
+    def _keep(self, journal: Journal, obj: Mapping[str, Any], meaning: tuple[str, str], message: str) -> None:
         """Notes what an event says about a decision, unless that is what was decided the last time."""
-        meanings = _DECISIONS.get(reason)
-        meaning = meanings.get(obj.get("kind", "")) if meanings is not None else None
-        if meaning is None or self._journal is None:
-            return
         meta, (kind, decision) = obj["metadata"], meaning
         subject = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
         if self._decided.get((kind, subject)) != (decision, message):
             if kind == "node":
                 # Pods have few decisions and many names; nodes are told about again and again.
                 self._decided[kind, subject] = decision, message
-            self._journal.note(self._clock.time(), kind, subject, decision, (message,))
+            journal.note(self._clock.time(), kind, subject, decision, (message,))
 
 
 def _key(obj: Mapping[str, Any], same: tuple[str, ...]) -> _Same:

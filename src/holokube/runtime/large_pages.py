@@ -4,6 +4,9 @@ A processor remembers where a few thousand pages are and has to look up all othe
 does there. Of 4 KiB each, these are a few megabytes; a cluster of 1,000 nodes has hundreds. Linux (6.1 and newer) puts
 what lies in 512 small pages into one large one when asked to. Nothing else changes by that: where it cannot be done, or
 not now, things go on as they are.
+
+Whoever comes upon a page that is being moved has to wait for it, a few milliseconds in a virtual machine. What is there
+early is used for long and worth that; so memory is looked after soon at first, and at longer and longer intervals then.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PAGE_BYTES = 2 << 20
-EVERY_S = 2.0
-"""Of real time: what has grown meanwhile is looked after then."""
+FIRST_AFTER_S = 2.0
+"""Of real time, until memory is looked after for the first time; from look to look it takes twice as long."""
 _MAPS = Path("/proc/self/maps")
 _MADV_COLLAPSE = 25
 
@@ -63,7 +66,7 @@ class LargePages:
 
 
 @contextmanager
-def in_large_pages(*, every_s: float = EVERY_S) -> Iterator[None]:
+def in_large_pages(*, first_after_s: float = FIRST_AFTER_S) -> Iterator[None]:
     """Meanwhile, memory is brought into large pages: by a thread, since the kernel needs a while to move it."""
     advise = _advise()
     if advise is None:
@@ -72,9 +75,11 @@ def in_large_pages(*, every_s: float = EVERY_S) -> Iterator[None]:
     pages, is_over = LargePages(advise), threading.Event()
 
     def look_after() -> None:
-        while not is_over.wait(every_s):
+        wait_s = first_after_s
+        while not is_over.wait(wait_s):
             with _MAPS.open() as maps:
                 pages.look(maps)
+            wait_s *= 2
 
     thread = threading.Thread(target=look_after, name="large pages", daemon=True)
     thread.start()

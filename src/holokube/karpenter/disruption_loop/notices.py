@@ -23,12 +23,11 @@ def tell(notices: Iterable[Notice], publisher: Publisher) -> None:
     """Events on the Node and its claim, or on the pool."""
     for kind, message, node, pool, _, dedupe in notices:
         reason, dedupe_s = _REASONS[kind]
-        if node is not None:
+        if node is not None and not dedupe:
+            publisher.normal_of(node.objects, reason, message, dedupe_s)
+        elif node is not None:
             for obj, uid in node.objects:
-                if dedupe:
-                    publisher.normal(obj, reason, message, uid, *dedupe, dedupe_s=dedupe_s)
-                else:
-                    publisher.normal_of(obj, uid, reason, message, dedupe_s)
+                publisher.normal(obj, reason, message, uid, *dedupe, dedupe_s=dedupe_s)
         if pool is not None:
             publisher.normal(pool.object, reason, message, pool.uid, *dedupe, dedupe_s=_POOL_DEDUPE_S)
 

@@ -27,11 +27,11 @@ from holokube.lab.run.transport import ApiTrouble, DiscoveryMemory, LabTransport
 from holokube.lab.scenario.model import PolicySpec, Scenario
 from holokube.runtime.journal import Journal
 from holokube.sizing.in_process import install as install_sizing
-from holokube.store.store import Store
+from holokube.store.store import WATCH_BUFFER_EVENTS, Store
 
-HISTORY_EVENTS: Final = 20_000
+HISTORY_EVENTS: Final = WATCH_BUFFER_EVENTS
 """Nobody in a run comes back for what is older than a watch may fall behind. Every event keeps the object as it was
-before; a fifth of what a server keeps is a tenth less memory."""
+before, so that a longer history takes more memory, and a little more time."""
 
 
 @cache
