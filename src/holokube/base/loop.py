@@ -119,7 +119,7 @@ class _Timer(asyncio.TimerHandle):
     __slots__ = ()
 
     _args: tuple[Any, ...]
-    _callback: Callable[..., object] | None
+    _callback: Callable[..., object]
     _context: Context
     _loop: VirtualTimeLoop
     _repr: str | None
@@ -139,7 +139,7 @@ class _Timer(asyncio.TimerHandle):
         if not self._cancelled:
             self._cancelled = True
             # A cancelled timer may stay in the heap for a while; what it would have called need not.
-            self._callback = None
+            self._callback = None  # type: ignore[assignment]  # as in asyncio: nobody calls what was cancelled
             self._args = ()
             if self._scheduled:
                 self._loop.count_cancelled_timer()
@@ -387,7 +387,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
                 handles = 0
             for _ in range(handles):
                 handle = next_ready()
-                if type(handle) is _Call:
+                if type(handle) is _Call or type(handle) is _Timer:
                     # What Handle._run does, without its call: a day of a cluster has millions of these.
                     if not handle._cancelled:  # noqa: SLF001 - our own class
                         args = handle._args  # noqa: SLF001 - our own class
@@ -410,10 +410,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             if self._stopping:
                 return
 
-    def _report_failure(self, handle: _Call, error: BaseException) -> None:
+    def _report_failure(self, handle: _Call | _Timer, error: BaseException) -> None:
         """What asyncio does with an error that a callback lets out."""
         what = _describe_callback(handle._callback, handle._args)  # noqa: SLF001 - our own class
-        self.call_exception_handler({"message": f"Exception in callback {what}", "exception": error, "handle": handle})
+        about: dict[str, Any] = {"message": f"Exception in callback {what}", "exception": error, "handle": handle}
+        if handle._source_traceback:  # noqa: SLF001 - as above
+            about["source_traceback"] = handle._source_traceback  # noqa: SLF001 - as above
+        self.call_exception_handler(about)
 
     def _collect_due(self) -> None:
         """Make everything ready whose time has come, in the order of (deadline, scheduling)."""

@@ -21,6 +21,8 @@ _T = TypeVar("_T")
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_BITS = len(NAME_ALPHABET).bit_length()
 
+_VARIANTS = {f"{digit:x}": f"{8 + digit % 4:x}" for digit in range(16)}
+
 _LN2 = 0.6931471805599453
 _SQRT_HALF = math.sqrt(0.5)
 # 1/23, 1/21, ... 1/3: the series of atanh, highest power first, long enough for a double on |s| < 0.172.
@@ -93,11 +95,10 @@ class Rng:
 
     def uid(self) -> str:
         """A UUID of version 4 (RFC 4122) as text."""
-        bits = self._core.getrandbits(128)
-        # Version nibble 4, variant bits 10.
-        bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x4 << 76) | (0x2 << 62)
-        digits = f"{bits:032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        digits = f"{self._core.getrandbits(128):032x}"
+        # Version 4, and the two bits of the variant before the last two of a digit.
+        variant = _VARIANTS[digits[16]]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def name_suffix(self, length: int = 5) -> str:
         """Characters for a generated name, as ``metadata.generateName`` appends them."""

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import call
 
 from holokube.base.clock import Clock
 from holokube.base.errors import TransportError, UsageError
@@ -147,7 +148,7 @@ class Fleet:
         if not by_node:
             self._pods.add_index(self.by_node, _node_of, heeds=SPEC)
         draw = KeyedDraws(f"{rng.seed}")
-        self.wheel: WheelDriver[Callable[[], None]] = WheelDriver(clock, lambda action: action())
+        self.wheel: WheelDriver[Callable[[], None]] = WheelDriver(clock, call)
         self.pool = WritePool(workers=options.workers, lease_workers=options.lease_workers)
         self._carrier: Carrier = carrier or ClientCarrier(clock, client.transport, self.pool)
         self.events = EventSink(clock, self._carrier, identity=self.identity)

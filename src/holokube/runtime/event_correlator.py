@@ -207,33 +207,32 @@ class LruCache(Generic[K, V]):
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
-    def add(self, key: K, value: V) -> None:
-        """As ``put``, for a key that is not there: a new one is the last in any case."""
-        entries = self._entries
-        entries[key] = value
-        if len(entries) > self._capacity:
-            entries.popitem(last=False)
-
-
-class _Similar(msgspec.Struct, eq=False):
-    """The messages seen lately of events that differ in nothing else."""
-
-    first: str
-    last_s: float
-    messages: dict[str, None] | None = None
-    """All of them; made for the second one, as most events are the only ones of their kind."""
-
 
 class _Teller(msgspec.Struct, eq=False):
     """How many events may still be told of a subject, and when that was so: a TokenBucket in as little as can be, for
     nearly every event has a subject of its own.
 
-    It also stands for its subject, whose many words need not be looked at again then for each thing that is kept of it.
+    What else is known of the subject hangs on it, by reason, so that its many words are looked at once for each event.
     """
 
     subject: Hashable
     tokens: float
     updated_s: float
+    by_reason: dict[str, _Similar]
+
+
+class _Similar(msgspec.Struct, eq=False):
+    """Events that differ in nothing but their messages: which of these were seen lately, and what was told first."""
+
+    teller: _Teller
+    reason: str
+    first: str
+    last_s: float
+    seen: dict[Hashable, Occurrence]
+    """The first of its kind, on whose event on the server repeats are counted: by message, and field path if there is
+    one; that for all that are combined by None."""
+    messages: dict[str, None] | None = None
+    """All of them; made for the second one, as most events are the only ones of their kind."""
 
 
 class CountingCorrelator:
@@ -261,12 +260,14 @@ class CountingCorrelator:
         self._spam_burst = float(spam_burst)
         self._spam_per_s = spam_per_s
         self._passes = passes
-        # What is kept of an event is renewed with each like it, and all three keep as many: whatever one of the others
-        # knows of a subject goes no later than its teller, so that a new one never stands for what an old one told.
-        self._tellers: LruCache[Hashable, _Teller] = LruCache(cache_entries)
-        self._similar: LruCache[Hashable, _Similar] = LruCache(cache_entries)
-        self._seen: LruCache[Hashable, Occurrence] = LruCache(cache_entries)
-        """The first of its kind, on whose event on the server repeats are counted."""
+        self._cache_entries = cache_entries
+        # What is kept of an event is renewed with each like it, and there are as many of each sort at most: whatever is
+        # known of a subject goes no later than its teller, so that a new one never stands for what an old one told.
+        # Each is known here by itself, which is found at once, while a key would be put together from many words.
+        self._tellers: dict[Hashable, _Teller] = {}
+        self._teller_order: OrderedDict[_Teller, None] = OrderedDict()
+        self._similar_order: OrderedDict[_Similar, None] = OrderedDict()
+        self._seen_order: OrderedDict[Occurrence, None] = OrderedDict()
 
     def correlate(self, event: JsonObject) -> EventWrite | None:
         """As ``consider``, for an event that was made already."""
@@ -284,43 +285,68 @@ class CountingCorrelator:
         kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
         reason, message = occurrence.reason, occurrence.message
         subject = (occurrence.source, kind, namespace, name, uid, api_version, occurrence.type)
-        teller = self._tellers.find(subject)
-        similar = None
+        teller = self._tellers.get(subject)
+        similar = seen = None
         if teller is None:
-            teller = _Teller(subject, self._spam_burst, now_s)
-            self._tellers.add(subject, teller)
-            group = (teller, reason)
+            teller = self._meet(subject, now_s)
         else:
-            # The very key is found again without a look at its words.
-            self._tellers.renew(teller.subject)
-            group = (teller, reason)
-            similar = self._similar.find(group)
+            self._teller_order.move_to_end(teller)
+            similar = teller.by_reason.get(reason)
+        key: Hashable = message if field_path is None else (field_path, message)
         # Most events are the only ones of their kind: what is kept of the others is looked at for those only.
-        seen = None
         if similar is None:
-            self._similar.add(group, _Similar(message, now_s))
+            similar = self._begin(teller, reason, message, now_s)
             is_combined = self._similar_max <= 1
-            key: Hashable = group if is_combined else (teller, reason, field_path, message)
+            if is_combined:
+                key = None
         else:
-            self._similar.renew(group)
+            self._similar_order.move_to_end(similar)
             # From the tenth message of the same reason on, all of them go into one event.
             is_combined = self._has_many_messages(similar, message, now_s)
-            key = group if is_combined else (teller, reason, field_path, message)
-            seen = self._seen.find(key)
+            if is_combined:
+                key = None
+            seen = similar.seen.get(key)
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
         passes = self._passes_spam_filter(teller, now_s) if self._passes is None else self._passes(occurrence, now_s)
         if seen is None:
             seen = self._combined(occurrence, now_s) if is_combined else occurrence
-            seen.key = key
-            self._seen.add(key, seen)
+            self._note(seen, similar, key)
         else:
-            self._seen.renew(seen.key)
+            self._seen_order.move_to_end(seen)
             seen.count += 1
         return seen if passes else None
 
+    def _meet(self, subject: Hashable, now_s: float) -> _Teller:
+        order = self._teller_order
+        teller = self._tellers[subject] = _Teller(subject, self._spam_burst, now_s, {})
+        order[teller] = None
+        if len(order) > self._cache_entries:
+            del self._tellers[order.popitem(last=False)[0].subject]
+        return teller
+
+    def _begin(self, teller: _Teller, reason: str, message: str, now_s: float) -> _Similar:
+        order = self._similar_order
+        similar = teller.by_reason[reason] = _Similar(teller, reason, message, now_s, {})
+        order[similar] = None
+        if len(order) > self._cache_entries:
+            quietest, _ = order.popitem(last=False)
+            del quietest.teller.by_reason[quietest.reason]
+        return similar
+
+    def _note(self, first: Occurrence, similar: _Similar, key: Hashable) -> None:
+        order = self._seen_order
+        first.key = similar, key
+        similar.seen[key] = first
+        order[first] = None
+        if len(order) > self._cache_entries:
+            group, word = _place_of(order.popitem(last=False)[0].key)
+            del group.seen[word]
+
     def renamed(self, key: Hashable, event: JsonObject) -> None:
-        seen = self._seen.get(key)
+        group, word = _place_of(key)
+        seen = group.seen.get(word)
         if seen is not None:
+            self._seen_order.move_to_end(seen)
             seen.name = event["metadata"]["name"]
 
     def due_at_s(self) -> float | None:
@@ -371,6 +397,12 @@ class CountingCorrelator:
         passes = tokens + TOKEN_EPSILON >= 1.0
         teller.tokens = tokens - 1.0 if passes else tokens
         return passes
+
+
+def _place_of(key: Any) -> tuple[_Similar, Hashable]:
+    """Where the first of its kind is kept."""
+    group, word = key
+    return group, word
 
 
 def _count_up(occurrence: Occurrence, first: Occurrence, count: int) -> tuple[JsonObject, JsonObject]:
