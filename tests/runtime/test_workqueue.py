@@ -235,7 +235,8 @@ def test_who_withdraws_after_the_wake_up_leaves_it_to_the_next() -> None:
     async def main(clock: VirtualClock) -> None:
         queue: WorkQueue[str] = WorkQueue(clock)
         loop = asyncio.get_running_loop()
-        first, second, third = (queue.arrival(loop) for _ in range(3))
+        # Who came last was busy last, and goes on first.
+        third, second, first = (queue.arrival(loop) for _ in range(3))
         queue.add("a")
         assert [one.done() for one in (first, second, third)] == [True, False, False]
         queue.withdraw(first)

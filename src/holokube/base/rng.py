@@ -20,6 +20,8 @@ _T = TypeVar("_T")
 # Kubernetes' own alphabet for generated names: no vowels and no look-alikes, so no words.
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_BITS = len(NAME_ALPHABET).bit_length()
+# A draw past the end of the alphabet counts for nothing.
+_NAME_LETTERS = (*NAME_ALPHABET, *[""] * ((1 << _NAME_BITS) - len(NAME_ALPHABET)))
 
 _VARIANTS = {f"{digit:x}": f"{8 + digit % 4:x}" for digit in range(16)}
 
@@ -105,9 +107,7 @@ class Rng:
         # As ``choice`` draws each of them, without a call for each.
         draw, name = self._core.getrandbits, ""
         while len(name) < length:
-            place = draw(_NAME_BITS)
-            if place < len(NAME_ALPHABET):
-                name += NAME_ALPHABET[place]
+            name += _NAME_LETTERS[draw(_NAME_BITS)]
         return name
 
 

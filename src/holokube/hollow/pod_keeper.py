@@ -243,8 +243,9 @@ class PodKeeper:
         write = writes[0]
         meta = record.pod["metadata"]
         name, namespace = meta["name"], meta["namespace"]
-        patches = isinstance(write, PatchStatus)
+        patches = False
         if isinstance(write, PatchStatus):
+            patches = True
             self.stats.patches += 1
             call = Call("patch", PODS, namespace, name, write.subresource, {}, write.patch, _MEDIA_TYPES[write.type])
         else:

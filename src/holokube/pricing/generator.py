@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from holokube.base.errors import UsageError
@@ -77,7 +78,16 @@ def _names(values: tuple[object, ...]) -> list[str]:
 
 def generate(plan: CatalogPlan | None = None, seed: int | str = 0) -> Catalog:
     """The catalogue of a plan. The seed matters only where spot prices stray."""
-    plan = plan or CatalogPlan()
+    return _usual() if plan is None and seed == 0 else _generate(plan or CatalogPlan(), seed)
+
+
+@cache
+def _usual() -> Catalog:
+    """The one for all who say nothing of it: several ask for it in each run, and nobody changes a catalogue."""
+    return _generate(CatalogPlan(), 0)
+
+
+def _generate(plan: CatalogPlan, seed: int | str) -> Catalog:
     rng = Rng(seed)
     types = [
         _instance_type(plan, family, cpu, operating_system, architecture, rng)

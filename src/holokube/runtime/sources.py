@@ -208,10 +208,10 @@ class InformerSource(Generic[K]):
                 for key in self._map(latest):
                     enqueue(key)
             return
-        keys = dict.fromkeys(self._map(old))
-        for key in self._map(new):
-            keys[key] = None
-        for key in keys:
+        before, after = self._map(old), self._map(new)
+        if before != after:
+            before = dict.fromkeys((*before, *after))
+        for key in before:
             enqueue(key)
 
 

@@ -338,7 +338,8 @@ class WorkQueue(Generic[T]):
     def _wake_getter(self) -> None:
         getters = self._getters
         while getters:
-            getter = getters.popleft()
+            # The one that was busy last: what it works with is still at hand for the processor.
+            getter = getters.pop()
             if not getter.done():
                 getter.set_result(None)
                 return

@@ -64,7 +64,8 @@ class UsageMeter:
         """The containers of a pod have begun or ceased to run."""
         if uid in self._pods:
             self.forget(uid)
-        pairs, singles = self._known_pairs(pod), list[str]()
+        pairs = self._known_pairs(pod)
+        singles: list[str] = []
         if pairs is None:
             pairs = []
             for use in running_containers(pod, self._profile):
