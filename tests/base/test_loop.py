@@ -720,21 +720,31 @@ def test_a_failing_callback_reaches_the_exception_handler_and_the_loop_goes_on()
     assert "ZeroDivisionError" in seen[0]
 
 
-def test_a_callback_that_fails_at_once_is_told_of_as_by_any_loop() -> None:
-    def tell(seen: list[tuple[str, str, str]]) -> None:
+@pytest.mark.parametrize("is_timer", [False, True])
+@pytest.mark.parametrize("begins_debugging", [False, True])
+def test_a_callback_that_fails_is_told_of_as_by_any_loop(is_timer: bool, begins_debugging: bool) -> None:
+    def tell(seen: list[tuple[str, str, str, bool]]) -> None:
         def fail(number: int) -> None:
             loop.stop()
             raise ValueError(number)
 
         loop.set_exception_handler(
             lambda _loop, told: seen.append(
-                (told["message"], repr(told["exception"]), type(told["handle"].cancelled()).__name__)
+                (
+                    told["message"], repr(told["exception"]), type(told["handle"].cancelled()).__name__,
+                    "source_traceback" in told,
+                )
             )
-        )
-        loop.call_soon(fail, 7)
+        )  # fmt: skip
+        loop.set_debug(begins_debugging)
+        if is_timer:
+            loop.call_later(0.001, fail, 7)
+        else:
+            loop.call_soon(fail, 7)
+        loop.set_debug(False)
         loop.run_forever()
 
-    found: list[list[tuple[str, str, str]]] = [[], []]
+    found: list[list[tuple[str, str, str, bool]]] = [[], []]
     for seen, make in zip(found, (VirtualTimeLoop, asyncio.new_event_loop), strict=True):
         loop = make()
         try:
@@ -742,7 +752,8 @@ def test_a_callback_that_fails_at_once_is_told_of_as_by_any_loop() -> None:
         finally:
             loop.close()
     assert len(found[0]) == 1
-    assert found[0] == found[1]
+    # Whoever asked for it while debugging is remembered.
+    assert found[0] == found[1] and found[0][0][3] == begins_debugging
 
 
 def test_an_exit_in_a_callback_ends_the_loop() -> None:

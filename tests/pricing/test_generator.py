@@ -25,6 +25,15 @@ def test_the_default_is_the_hollow_providers_own_catalogue() -> None:
     assert catalog.by_name["s-256x-arm64-linux"].capacity["pods"] == 1_024_000
 
 
+def test_the_default_is_made_once_and_is_that_of_the_default_plan() -> None:
+    assert generate() is generate()
+    anew = generate(CatalogPlan())
+    assert anew is not generate() and anew.well_known == generate().well_known
+    for one, other in zip(generate(), anew, strict=True):
+        assert (one.name, one.requirements, one.capacity) == (other.name, other.requirements, other.capacity)
+        assert [o.price_usd_per_hour for o in one.offerings] == [o.price_usd_per_hour for o in other.offerings]
+
+
 @pytest.mark.parametrize(
     ("name", "on_demand", "spot"),
     [

@@ -301,13 +301,28 @@ class CountingCorrelator:
                 key = None
         else:
             self._similar_order.move_to_end(similar)
-            # From the tenth message of the same reason on, all of them go into one event.
-            is_combined = self._has_many_messages(similar, message, now_s)
+            if similar.messages is None and message == similar.first:
+                # The only one there has been, however long ago.
+                similar.last_s = now_s
+                is_combined = self._similar_max <= 1
+            else:
+                # From the tenth message of the same reason on, all of them go into one event.
+                is_combined = self._has_many_messages(similar, message, now_s)
             if is_combined:
                 key = None
             seen = similar.seen.get(key)
         # As upstream, a throttled event has already been counted: the next one that passes shows the total.
-        passes = self._passes_spam_filter(teller, now_s) if self._passes is None else self._passes(occurrence, now_s)
+        if self._passes is None:
+            tokens = teller.tokens
+            if now_s > teller.updated_s:
+                tokens += (now_s - teller.updated_s) * self._spam_per_s
+                if tokens > self._spam_burst:
+                    tokens = self._spam_burst
+                teller.updated_s = now_s
+            passes = tokens + TOKEN_EPSILON >= 1.0
+            teller.tokens = tokens - 1.0 if passes else tokens
+        else:
+            passes = self._passes(occurrence, now_s)
         if seen is None:
             seen = self._combined(occurrence, now_s) if is_combined else occurrence
             self._note(seen, similar, key)
@@ -388,15 +403,6 @@ class CountingCorrelator:
         combined = Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
         combined.is_combined = True
         return combined
-
-    def _passes_spam_filter(self, teller: _Teller, now_s: float) -> bool:
-        tokens, updated_s = teller.tokens, teller.updated_s
-        if now_s > updated_s:
-            tokens = min(self._spam_burst, tokens + (now_s - updated_s) * self._spam_per_s)
-            teller.updated_s = now_s
-        passes = tokens + TOKEN_EPSILON >= 1.0
-        teller.tokens = tokens - 1.0 if passes else tokens
-        return passes
 
 
 def _place_of(key: Any) -> tuple[_Similar, Hashable]:

@@ -29,6 +29,8 @@ from holokube.runtime.journal import Journal
 from holokube.sizing.in_process import install as install_sizing
 from holokube.store.store import WATCH_BUFFER_EVENTS, Store
 
+_DEFINITIONS: Final = frozenset(("customresourcedefinitions.apiextensions.k8s.io",))
+"""Where the store keeps what tells which kinds there are beside the built-in ones."""
 HISTORY_EVENTS: Final = WATCH_BUFFER_EVENTS
 """Nobody in a run comes back for what is older than a watch may fall behind. Every event keeps the object as it was
 before, so that a longer history takes more memory, and a little more time."""
@@ -60,7 +62,8 @@ class Assembly:
         self.registry = Registry(
             clock, rng.fork("apiserver"), self.store, catalog=_types(), tracks_managed_fields=not quiet
         )
-        self._memory = DiscoveryMemory(clock, self._definitions)
+        defined = self.store.tally(_DEFINITIONS)
+        self._memory = DiscoveryMemory(clock, lambda: defined.count)
         self.client = Client(InProcessTransport(self.registry))
         """The scenario's own: its calls are not counted, and never refused."""
         if scenario.cluster.node_sizing:
@@ -98,10 +101,6 @@ class Assembly:
 
     def _wrap(self, _name: str, transport: Transport) -> Transport:
         return LabTransport(transport, self._calls, self.trouble, self._memory, self._settle_calls)
-
-    def _definitions(self) -> tuple[str, ...]:
-        found = self.registry.objects("apiextensions.k8s.io", "customresourcedefinitions")
-        return tuple(one["metadata"]["resourceVersion"] for one in found)
 
     async def _restore(self) -> None:
         """Objects of a snapshot as they were, others as if they were applied now."""
