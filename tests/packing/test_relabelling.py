@@ -136,8 +136,10 @@ def test_a_pod_that_is_asked_to_end_takes_the_short_way_but_not_in_an_experiment
     placed = state.pod("default/a")
     assert placed is not None
     ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    another = {**ending, "metadata": {**ending["metadata"], "uid": "another"}}
     with state.trial():
-        assert not state.renew_pod(placed, ending)
+        assert not state.renew_pod(placed, ending) and not state.end_pod(placed, ending)
+    assert not state.end_pod(placed, another), "it has only taken the name"
     assert state.pods_per_row(cls, matcher)[0] == 1
     assert state.renew_pod(placed, ending)
     assert placed.pod is ending and placed.is_terminating and state.pod("default/a") is placed

@@ -222,6 +222,29 @@ def test_a_pod_with_the_very_same_spec_may_still_bring_news() -> None:
     assert world.used == 0 and not world.state.pods
 
 
+def test_an_eviction_takes_the_short_way() -> None:
+    world = World()
+    first = waiting("p", cpu="2", node="n", labels={"app": "x"})
+    world.see("p", first)
+    name = first["spec"]["containers"][0]["name"]
+    statuses = [{"name": name, "resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2"}}]
+    running = {**first, "status": {"phase": "Running", "containerStatuses": statuses}}
+    world.see("p", running)
+    placed = world.state.pod("default/p")
+    assert placed is not None
+    requests = placed.requests
+    conditions = [{"type": "DisruptionTarget", "status": "True"}]
+    evicted = {
+        **running, "metadata": {**running["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {**running["status"], "conditions": conditions},
+    }  # fmt: skip
+    world.see("p", evicted)
+    assert world.state.pod("default/p") is placed and placed.requests is requests
+    assert placed.pod is evicted and placed.is_terminating and world.used == 2000
+    world.see("p", None)
+    assert world.used == 0
+
+
 _CHANGES = ("status", "status", "label", "end", "end", "grow", "finish", "go")
 
 

@@ -269,7 +269,7 @@ class LabelSet:
         """Those that count pods on their way out as well."""
         self.counters_at = -1
 
-    def add(self, row: int, pods: int, *, terminating: bool) -> bool:
+    def add(self, row: int, pods: int, terminating: bool) -> bool:
         """Some pods came to a node, or left it; whether none is left anywhere."""
         rows = self.terminating_rows if terminating else self.rows
         left = rows.get(row, 0) + pods
@@ -328,7 +328,7 @@ class CounterTable:
             self._find_counters(label_set)
         for counter in label_set.of_terminating if terminating else label_set.counters:
             counter.add(row, pods)
-        if label_set.add(row, pods, terminating=terminating):
+        if label_set.add(row, pods, terminating):
             del self._label_sets[label_set.key]
         if cls.anti_affinity or cls.pulls:
             self._change_holders(cls, row, pods)
@@ -355,8 +355,8 @@ class CounterTable:
             for counter in winning:
                 counter.add(row, pods)
         # In this order, lest one whose pods are merely on their way out is dropped in between.
-        after.add(row, pods, terminating=is_terminating)
-        if before.add(row, -pods, terminating=was_terminating):
+        after.add(row, pods, is_terminating)
+        if before.add(row, -pods, was_terminating):
             del self._label_sets[before.key]
 
     def _counters_of(self, label_set: LabelSet, terminating: bool) -> list[Counter]:

@@ -323,7 +323,8 @@ class ClusterState(Experiments):
         self.priorities.count(placed.priority, 1)
         row = self.nodes.row_of.get(node_name)
         if row is not None:
-            self._occupy(placed, row, 1)
+            label_set = placed.label_set = self.counters.label_set(placed.namespace, placed.labels)
+            self._take(placed, label_set, row, placed.count)
         if self._forks:
             self._note(self._delete, placed)
 
@@ -337,7 +338,9 @@ class ClusterState(Experiments):
         self.priorities.count(placed.priority, -1)
         row = self.nodes.row_of.get(node_name)
         if row is not None:
-            self._occupy(placed, row, -1)
+            label_set = placed.label_set or self.counters.label_set(placed.namespace, placed.labels)
+            placed.label_set = None
+            self._take(placed, label_set, row, -placed.count)
         if self._forks:
             self._note(self._insert, placed)
 
@@ -347,8 +350,18 @@ class ClusterState(Experiments):
 
         It counts as one that just came. False, and nothing done, if there is more to it.
         """
-        if self._forks or not placed.takes_the_same_room(pod):
+        return not self._forks and placed.takes_the_same_room(pod) and self._renew(placed, pod)
+
+    def end_pod(self, placed: PlacedPod, pod: JsonObject) -> bool:
+        """The same for a pod that is asked to end, or is not any more, of which it is known that its spec and what it
+        requests are as they were: its status may be another, as one gets when it is evicted."""
+        if self._forks or not placed.cls.takes_only_room or placed.pod is None:
             return False
+        if placed.pod["metadata"].get("uid") != pod["metadata"].get("uid"):
+            return False
+        return self._renew(placed, pod)
+
+    def _renew(self, placed: PlacedPod, pod: JsonObject) -> bool:
         metadata, was, ended = pod["metadata"], placed.labels, placed.is_terminating
         labels, ends = metadata.get("labels") or {}, bool(metadata.get("deletionTimestamp"))
         if not self._classes.keeps_class(placed.cls, was, labels):
@@ -411,9 +424,8 @@ class ClusterState(Experiments):
     def _take(self, placed: PlacedPod, label_set: LabelSet, row: int, pods: int) -> None:
         cls = placed.cls
         self._amounts.take(placed.requests, placed.requests_nonzero, row, pods)
-        if cls.ports:
+        if not cls.takes_only_room:
             self.ports.add(row, cls.ports, pods)
-        if cls.claims or cls.disks:
             self.volume_usage.add(cls, row, pods)
         self.counters.change_pods_on(row, cls, label_set, placed.is_terminating, pods)
         self.usage_journal.append(row)
@@ -437,7 +449,7 @@ class ClusterState(Experiments):
             row = row_of.get(placed.node_name)
             if row is not None:
                 label_set = counters.label_set(placed.namespace, placed.labels)
-                label_set.add(row, placed.count, terminating=placed.is_terminating)
+                label_set.add(row, placed.count, placed.is_terminating)
                 if placed.label_set is not None:
                     placed.label_set = label_set
 

@@ -188,7 +188,7 @@ class Observer:
         ended, ends = was.get("deletionTimestamp"), is_.get("deletionTimestamp")
         if ended is ends or bool(ended) == bool(ends):
             placed.pod = new
-        elif not self._state.renew_pod(placed, new):
+        elif not self._state.end_pod(placed, new):
             return False
         if self._assumed:
             self._assumed.pop(key, None)
