@@ -9,7 +9,7 @@ import numpy as np
 
 from holokube.kube.resources import ResourceVector
 from holokube.packing.arrays import IntArray, RowArray
-from holokube.packing.nodes import NodeTable
+from holokube.packing.nodes import NONZERO, NodeTable
 
 _KEPT: Final = 65_536
 _ROWS_KEPT: Final = 4096
@@ -21,7 +21,7 @@ class Amounts:
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
         self._columns: dict[Hashable, tuple[RowArray, IntArray]] = {}
-        self._rows: dict[int, tuple[ResourceVector, tuple[int, int], IntArray, IntArray]] = {}
+        self._rows: dict[int, tuple[ResourceVector, tuple[int, int], IntArray]] = {}
         """By the identity of the requests, which all pods of a class have in common, and which are held for that."""
 
     def columns(self, requests: ResourceVector) -> tuple[RowArray, IntArray]:
@@ -35,53 +35,47 @@ class Amounts:
             found = self._columns[key] = columns, np.array(list(requests.values()), dtype=np.int64)
         return found
 
-    def rows(self, requests: ResourceVector, requests_nonzero: tuple[int, int]) -> tuple[IntArray, IntArray]:
-        """The same as whole rows of ``used`` and ``used_nonzero``."""
+    def row(self, requests: ResourceVector, requests_nonzero: tuple[int, int]) -> IntArray:
+        """The same as a whole row of ``held``."""
         found = self._rows.get(id(requests))
         # A resource that is new to the table makes its rows longer.
-        width = self._nodes.used.shape[1]
+        width = self._nodes.held.shape[1]
         if found is not None and found[0] is requests and found[1] == requests_nonzero and len(found[2]) == width:
-            return found[2], found[3]
+            return found[2]
         if len(self._rows) > _ROWS_KEPT:
             self._rows.clear()
         columns, amounts = self.columns(requests)
-        row = np.zeros(self._nodes.used.shape[1], dtype=np.int64)
-        row[columns] = amounts
-        nonzero = np.array(requests_nonzero, dtype=np.int64)
-        self._rows[id(requests)] = requests, requests_nonzero, row, nonzero
-        return row, nonzero
+        row = np.zeros(self._nodes.held.shape[1], dtype=np.int64)
+        row[:NONZERO] = requests_nonzero
+        row[NONZERO + columns] = amounts
+        self._rows[id(requests)] = requests, requests_nonzero, row
+        return row
 
     def take(self, requests: ResourceVector, requests_nonzero: tuple[int, int], row: int, pods: int) -> None:
         """So many pods with these requests came to a node, or (fewer than none) left it."""
-        nodes, known = self._nodes, self._rows.get(id(requests))
-        used, used_nonzero = nodes.used[row], nodes.used_nonzero[row]
-        # As ``rows`` has it, without the call: all pods of a class ask for the same, and one comes after the other.
-        if known is not None and known[0] is requests and known[1] == requests_nonzero and len(known[2]) == len(used):
-            _, _, amounts, nonzero = known
+        known, held = self._rows.get(id(requests)), self._nodes.held[row]
+        # As ``row`` has it, without the call: all pods of a class ask for the same, and one comes after the other.
+        if known is not None and known[0] is requests and known[1] == requests_nonzero and len(known[2]) == len(held):
+            amounts = known[2]
         else:
-            amounts, nonzero = self.rows(requests, requests_nonzero)
+            amounts = self.row(requests, requests_nonzero)
             # A resource that is new to the table makes another one of it.
-            used = nodes.used[row]
+            held = self._nodes.held[row]
         if pods == 1:
-            used += amounts
-            used_nonzero += nonzero
+            held += amounts
         elif pods == -1:
-            used -= amounts
-            used_nonzero -= nonzero
+            held -= amounts
         else:
-            used += pods * amounts
-            used_nonzero += pods * nonzero
+            held += pods * amounts
 
     def take_on_rows(
         self, requests: ResourceVector, requests_nonzero: tuple[int, int], pods_on_rows: Mapping[int, int]
     ) -> None:
         """The same on several nodes; the pods of each are given by its row."""
-        amounts, nonzero = self.rows(requests, requests_nonzero)
-        nodes = self._nodes
+        amounts, nodes = self.row(requests, requests_nonzero), self._nodes
         rows = np.fromiter(pods_on_rows, dtype=np.intp, count=len(pods_on_rows))
         pods = np.fromiter(pods_on_rows.values(), dtype=np.int64, count=len(pods_on_rows))[:, np.newaxis]
-        nodes.used[rows] = nodes.used.take(rows, axis=0) + pods * amounts
-        nodes.used_nonzero[rows] = nodes.used_nonzero.take(rows, axis=0) + pods * nonzero
+        nodes.held[rows] = nodes.held.take(rows, axis=0) + pods * amounts
 
 
 def times_in(left: IntArray, amounts: IntArray) -> IntArray:

@@ -25,6 +25,8 @@ from holokube.packing.labels import LabelColumn
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = range(4)
 """The columns that every state has; others follow in the order they were first seen."""
 FIXED_RESOURCES: Final = (resources.CPU, resources.MEMORY, resources.EPHEMERAL_STORAGE, resources.PODS)
+NONZERO: Final = 2
+"""How many columns come before these in the table of what pods take: cpu and memory as scores see them."""
 
 # Sums of amounts must stay within 64 bits. A thousandth of a byte as the unit leaves room for a pebibyte.
 _LARGEST_MILLI: Final = 2**60 // 1000 * 1000
@@ -93,9 +95,11 @@ class NodeTable:
         self.unschedulable: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.taint_ids: IdArray = np.zeros(capacity, dtype=np.intp)
         self.allocatable: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64)
-        self.used: IntArray = np.zeros((capacity, len(FIXED_RESOURCES)), dtype=np.int64)
-        self.used_nonzero: IntArray = np.zeros((capacity, 2), dtype=np.int64)
+        self.held: IntArray = np.zeros((capacity, NONZERO + len(FIXED_RESOURCES)), dtype=np.int64)
+        """What pods take of each row: ``used_nonzero``, then ``used``, side by side, so that both change at once."""
+        self.used_nonzero: IntArray = self.held[:, :NONZERO]
         """Cpu and memory with the scheduler's assumptions for containers that request none; for scores."""
+        self.used: IntArray = self.held[:, NONZERO:]
         self.row_numbers: RowArray = np.arange(capacity)
         self.resource_columns: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
         self.columns: dict[str, LabelColumn] = {}
@@ -162,7 +166,7 @@ class NodeTable:
             number = self.resource_columns[name] = len(self.resource_columns)
             wider = ((0, 0), (0, 1))
             self.allocatable = np.pad(self.allocatable, wider)
-            self.used = np.pad(self.used, wider)
+            self._hold(np.pad(self.held, wider))
         return number
 
     def resource_columns_of(self, names: Iterable[str]) -> RowArray:
@@ -193,11 +197,14 @@ class NodeTable:
         self.unschedulable = grown(self.unschedulable, capacity)
         self.taint_ids = grown(self.taint_ids, capacity)
         self.allocatable = grown(self.allocatable, capacity)
-        self.used = grown(self.used, capacity)
-        self.used_nonzero = grown(self.used_nonzero, capacity)
+        self._hold(grown(self.held, capacity))
         self.row_numbers = np.arange(capacity)
         for column in self.columns.values():
             column.grow(capacity)
+
+    def _hold(self, held: IntArray) -> None:
+        """Another table of what pods take, with all that the one before had."""
+        self.held, self.used_nonzero, self.used = held, held[:, :NONZERO], held[:, NONZERO:]
 
     # What follows answers for many rows at once.
 

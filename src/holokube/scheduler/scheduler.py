@@ -172,7 +172,7 @@ class _Session:
         """Bindings that wait for volumes."""
         self._cycles = {
             profile.scheduler_name: Cycle(
-                self._state, self._queue.nominations, Scoring(self._state, profile.scores, spread.selector_of),
+                self._state, self._queue.nominations, Scoring(self._state, profile.scores, spread.selector_of).ranks,
                 rng.fork(profile.scheduler_name), disabled_filters=profile.disabled_filters, budgets=budgets,
                 preempts=profile.preempts,
             )

@@ -24,7 +24,7 @@ from holokube.scheduler.scores.image_locality import image_with_tag
 from holokube.scheduler.scores.inter_pod_affinity import InterPodAffinity
 from holokube.scheduler.scores.pod_topology_spread import PodTopologySpread
 from holokube.scheduler.scores.profile import ScoreProfile
-from holokube.scheduler.scores.protocol import Question, Score
+from holokube.scheduler.scores.protocol import Question
 
 _KEPT: Final = 256
 _ROWS_KEPT: Final = 100_000
@@ -82,9 +82,8 @@ class Scoring:
             node_affinity=profile.node_affinity,
             image_locality=profile.image_locality,
         )
-        of_pods: tuple[Score, ...] = (PodTopologySpread(), InterPodAffinity())
-        # As arrays the weights need not be made ones each time.
-        self._of_pods = [(score, np.array(score.weight(profile))) for score in of_pods if score.weight(profile)]
+        self._spread, self._spread_weight = PodTopologySpread(), profile.pod_topology_spread
+        self._affinity, self._affinity_weight = InterPodAffinity(), profile.inter_pod_affinity
         self._fills: OrderedDict[Hashable, _Fill] = OrderedDict()
         self._fill_of: dict[PodClass, _Fill] = {}
         """The same by class."""
@@ -95,24 +94,37 @@ class Scoring:
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
         """One total per row. The same array of rows twice means that the same nodes are feasible."""
+        return self._totals(cls, pod, rows, is_ranking=False)
+
+    def ranks(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+        """The same, perhaps without something that all rows get: for who only asks which of them is best."""
+        return self._totals(cls, pod, rows, is_ranking=True)
+
+    def _totals(self, cls: PodClass, pod: JsonObject, rows: RowArray, *, is_ranking: bool) -> IntArray:
         state, selector = self._state, self._selector_of(pod)
         if not self._reuse:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
-        totals: IntArray = self._fill_totals(cls, pod).take(rows)
-        totals += self._kind_totals(cls, pod, rows)
+        totals: IntArray = self._fill_totals(cls, pod)[rows]
+        kind = self._kind(cls, pod, rows)
+        if kind.rows is not None or not is_ranking:
+            totals += kind.totals
         wishes = cls.wishes
-        if (
-            selector is None and not (wishes.spread or wishes.affinity or wishes.anti_affinity)
-            and not state.counters.has_pulls
-        ):  # fmt: skip
+        is_spread = bool(self._spread_weight and (selector is not None or wishes.spread))
+        is_drawn = bool(
+            self._affinity_weight and (wishes.affinity or wishes.anti_affinity or state.counters.has_pulls)
+        )
+        if not (is_spread or is_drawn):
             # Nothing draws it near other pods, or away from them.
             return totals
         question = Question(state, cls, pod, rows, self._all, selector, self._plans)
-        for score, weight in self._of_pods:
-            points = score.points(question)
+        if is_spread:
+            points = self._spread.weighted_points(question, self._spread_weight)
             if points is not None:
-                points *= weight
                 totals += points
+        if is_drawn:
+            points = self._affinity.points(question)
+            if points is not None:
+                totals += points * self._affinity_weight
         return totals
 
     def _fill_totals(self, cls: PodClass, pod: JsonObject) -> IntArray:
@@ -158,10 +170,10 @@ class Scoring:
 
     def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: list[int]) -> None:
         """Look a few rows up, or compute for those that nobody has asked for yet."""
-        nodes = self._state.nodes
+        allocatable, held = self._state.nodes.allocatable, self._state.nodes.held
         unknown: list[tuple[int, bytes]] = []
         for row in changed:
-            content = nodes.allocatable[row].tobytes() + nodes.used[row].tobytes() + nodes.used_nonzero[row].tobytes()
+            content = allocatable[row].tobytes() + held[row].tobytes()
             total = kept.by_content.get(content)
             if total is None:
                 unknown.append((row, content))
@@ -176,7 +188,7 @@ class Scoring:
             for (_, content), total in zip(unknown, totals.tolist(), strict=True):
                 kept.by_content[content] = total
 
-    def _kind_totals(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+    def _kind(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> _Kind:
         state = self._state
         # Neither number ever becomes smaller, so that their sum moves with each of them.
         nodes_at = state.node_journal.end + state.nodes.images.version
@@ -194,7 +206,7 @@ class Scoring:
                 made = _Kind(rows, nodes_at, total_scores(state, cls, pod, rows, self._of_kind))
             kept = _keep(self._kinds, (cls, images), made)
         self._latest = spec, cls, kept
-        return kept.totals
+        return kept
 
     def _are_all_alike(self, cls: PodClass, images: Images) -> bool:
         """Whether nothing that nodes are makes one better than another: then scores need not be scaled to the best."""

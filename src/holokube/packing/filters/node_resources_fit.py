@@ -10,6 +10,7 @@ import numpy as np
 from holokube.kube.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from holokube.packing.arrays import BoolArray, IntArray, Rows
 from holokube.packing.filters.protocol import Finding, Scope
+from holokube.packing.nodes import NONZERO
 from holokube.packing.podclass import PodClass
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class NodeResourcesFit:
             return sized
         columns, amounts = state.request_arrays(cls)
         if not isinstance(rows, slice):
-            left = nodes.allocatable.take(rows, axis=0) - nodes.used.take(rows, axis=0)
+            left = nodes.allocatable.take(rows, axis=0) - nodes.held.take(rows, axis=0)[:, NONZERO:]
             few: BoolArray = np.logical_and.reduce(left[:, columns] >= amounts, axis=1)
             return few
         # Column by column is several times faster for a whole table, and slower for a few rows.

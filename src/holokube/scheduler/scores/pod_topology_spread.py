@@ -42,31 +42,37 @@ class PodTopologySpread:
 
     def points(self, question: Question) -> IntArray | None:
         """100 where the fewest pods are; nodes without the labels of all constraints get nothing."""
+        return self.weighted_points(question, 1)
+
+    def weighted_points(self, question: Question, weight: int) -> IntArray | None:
+        """The same times a weight."""
         if question.default_selector is None and not question.cls.wishes.spread:
             return None
         spread = _spread(question)
         if spread is None or not len(question.rows):
             return None
-        ground = _ground(question, spread)
+        ground = spread.ground
+        if ground is None or not ground.is_under(question):
+            ground = _ground(question, spread)
         rounded = _rounded(_crowding(question, spread, ground))
         counts = ground.counts
         if counts is None:
             # To find where the largest is, and then look, is several times faster than to ask for it.
             most, least = rounded.item(rounded.argmax()), rounded.item(rounded.argmin())
             if most == 0:
-                return np.full(len(rounded), MAX_SCORE, dtype=np.int64)
+                return np.full(len(rounded), MAX_SCORE * weight, dtype=np.int64)
             points: IntArray
             if most < _TABLE_SIZE:
-                points = _points_table(most, least).take(rounded)
+                points = _points_table(most, least, weight)[rounded]
             else:
-                points = MAX_SCORE * (most + least - rounded) // most
+                points = MAX_SCORE * (most + least - rounded) // most * weight
             return points
         rounded = np.where(counts, rounded, 0)
         most = int(rounded[counts].max(initial=0))
         if most == 0:
-            return np.where(counts, MAX_SCORE, 0).astype(np.int64)
+            return np.where(counts, MAX_SCORE * weight, 0).astype(np.int64)
         least = int(rounded[counts].min())
-        return np.where(counts, MAX_SCORE * (most + least - rounded) // most, 0)
+        return np.where(counts, MAX_SCORE * (most + least - rounded) // most * weight, 0)
 
 
 @dataclass(slots=True)
@@ -112,6 +118,10 @@ class _Ground:
     """Which rows have the labels of all constraints; None if all have."""
     domains: tuple[_Domains, ...]
 
+    def is_under(self, question: Question) -> bool:
+        """Whether nodes, and the choice of feasible ones, are the same still."""
+        return self.rows is question.rows and self.nodes_at == question.state.node_journal.end
+
 
 def _spread(question: Question) -> _Spread | None:
     """Remembered for a class and a selector: pods of one class may have owners that select different ones."""
@@ -135,12 +145,9 @@ def _spread(question: Question) -> _Spread | None:
 def _ground(question: Question, spread: _Spread) -> _Ground:
     """Remembered as long as nodes, and the choice of feasible ones, stay the same."""
     memory, nodes_at, rows = question.memory, question.state.node_journal.end, question.rows
-    latest = spread.ground
-    if latest is not None and latest.rows is rows and latest.nodes_at == nodes_at:
-        return latest
     key = spread.keys, spread.topology
     known: _Ground | None = memory.get(key) if memory is not None else None
-    if known is not None and known.rows is rows and known.nodes_at == nodes_at:
+    if known is not None and known.is_under(question):
         spread.ground = known
         return known
     counts: BoolArray | None = None
@@ -213,11 +220,11 @@ def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[n
         found: NDArray[np.float64]
         if isinstance(counted, Counter):
             # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-            per_row = counted.by_row(question.state.nodes.capacity).take(question.rows)
+            per_row: IntArray = counted.by_row(question.state.nodes.capacity)[question.rows]
             found = _weighed(per_row, domains)
         else:
             assert domains.ids is not None, "only host names go without numbers"
-            found = _weighed(counted.counts, domains).take(domains.ids)
+            found = _weighed(counted.counts, domains)[domains.ids]
         if domains.has_label is not None:
             found = np.where(domains.has_label, found, 0.0)
         if crowding is None:
@@ -242,7 +249,7 @@ def _weighed(pods: IntArray, domains: _Domains) -> NDArray[np.float64]:
     """What so many pods make of a domain."""
     found: NDArray[np.float64]
     try:
-        found = domains.weights.take(pods)
+        found = domains.weights[pods]
     except IndexError:
         found = np.multiply(pods, domains.weight, dtype=np.float64)
         found += float(domains.max_skew - 1)
@@ -257,8 +264,8 @@ def _weights_table(weight: float, max_skew: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=_TABLES_KEPT)
-def _points_table(most: int, least: int) -> IntArray:
-    table: IntArray = MAX_SCORE * (most + least - np.arange(most + 1)) // most
+def _points_table(most: int, least: int, weight: int) -> IntArray:
+    table: IntArray = MAX_SCORE * (most + least - np.arange(most + 1)) // most * weight
     return table
 
 
