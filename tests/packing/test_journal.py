@@ -42,3 +42,12 @@ def test_of_many_changes_noted_at_once_the_oldest_are_forgotten() -> None:
     assert journal.end == 20
     assert journal.since(15) is None
     assert journal.few_since(17, 5) == [17, 18, 19]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(1, 5))
+def test_the_latest_row_is_the_last_that_was_noted(rows: list[int], keep: int) -> None:
+    journal = Journal(keep)
+    for row in rows:
+        journal.append(row)
+        assert journal.latest == row
+        assert journal.few_since(journal.end - 1, 1) == [row]

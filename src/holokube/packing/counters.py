@@ -197,7 +197,8 @@ class Tally:
         if eligibility is None or eligibility.mask[row]:
             domain = self.column.ids.item(row)
             if domain:
-                self.counts[domain] += pods
+                # As plain values: numpy's own take their time to be added.
+                self.counts[domain] = self.counts.item(domain) + pods
                 self._changes += 1
 
     def move(self, pods: int, old: int, new: int) -> None:

@@ -7,7 +7,7 @@ whole cluster are asked again when their stamp moves, and then about all rows at
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -230,10 +230,14 @@ class Feasibility:
         """Bring the one-node-at-a-time part up to date; whether anything had to be looked at."""
         state = self._state
         if verdict.amounts is not None and len(verdict.base) == state.nodes.capacity:
-            nodes_end = state.node_journal.end
+            nodes_end, usage = state.node_journal.end, state.usage_journal
             are_nodes_same = nodes_end == verdict.node_at
+            if are_nodes_same and usage.end - verdict.usage_at == 1:
+                # One pod came or went: mostly the one before, if there are several to be placed.
+                verdict.usage_at = usage.end
+                return self._refresh_few(verdict, verdict.amounts, (usage.latest,))
             few_nodes = _NO_ROWS if are_nodes_same else state.node_journal.few_since(verdict.node_at, _FEW_ROWS)
-            few = state.usage_journal.few_since(verdict.usage_at, _FEW_ROWS)
+            few = usage.few_since(verdict.usage_at, _FEW_ROWS)
             if few_nodes is not None and few is not None:
                 verdict.node_at, verdict.usage_at = nodes_end, state.usage_journal.end
                 if few_nodes:
@@ -273,7 +277,7 @@ class Feasibility:
         columns, amounts = self._state.request_arrays(cls)
         return list(zip(columns.tolist(), amounts.tolist(), strict=True))
 
-    def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: list[int]) -> bool:
+    def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: Sequence[int]) -> bool:
         """The same for the room on a few rows: one by one, which is quicker than by arrays."""
         nodes, node_ok, usage_ok, base = self._state.nodes, verdict.node_ok, verdict.usage_ok, verdict.base
         offered, used = nodes.allocatable.item, nodes.used.item

@@ -39,6 +39,11 @@ class Journal:
         self._first += len(self._rows) - self._keep
         del self._rows[: -self._keep]
 
+    @property
+    def latest(self) -> int:
+        """The row that changed last."""
+        return self._rows[-1]
+
     def few_since(self, place: int, most: int) -> list[int] | None:
         """The same as a list; None as well if there are more entries than ``most``."""
         if place < self._first or self.end - place > most:

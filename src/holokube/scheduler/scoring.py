@@ -9,7 +9,7 @@ long as the nodes, and the choice of feasible ones, stay the same. Where other p
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -91,6 +91,8 @@ class Scoring:
         self._latest: tuple[JsonObject, PodClass, _Kind] | None = None
         """The last spec and class that were asked about, which the next pod mostly has too, and what was found."""
         self._plans: dict[Hashable, Any] = {}
+        self._question: Question | None = None
+        """The last one: the next differs in the pod and in the nodes."""
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
         """One total per row. The same array of rows twice means that the same nodes are feasible."""
@@ -116,7 +118,11 @@ class Scoring:
         if not (is_spread or is_drawn):
             # Nothing draws it near other pods, or away from them.
             return totals
-        question = Question(state, cls, pod, rows, self._all, selector, self._plans)
+        question = self._question
+        if question is None:
+            question = self._question = Question(state, cls, pod, rows, self._all, selector, self._plans)
+        else:
+            question.cls, question.pod, question.rows, question.default_selector = cls, pod, rows, selector
         if is_spread:
             points = self._spread.weighted_points(question, self._spread_weight)
             if points is not None:
@@ -134,7 +140,11 @@ class Scoring:
         if len(kept.totals) == state.nodes.capacity:
             nodes_end, end = state.node_journal.end, state.usage_journal.end
             are_nodes_same = nodes_end == kept.node_at
-            if are_nodes_same and end == kept.usage_at:
+            if are_nodes_same and end - kept.usage_at <= 1:
+                # Nothing changed, or one pod came or went: mostly the one before, if there are several to be placed.
+                if end != kept.usage_at:
+                    kept.usage_at = end
+                    self._refresh_fill(kept, cls, pod, (state.usage_journal.latest,))
                 return kept.totals
             few_nodes = _NO_ROWS if are_nodes_same else state.node_journal.few_since(kept.node_at, _FEW_ROWS)
             few = state.usage_journal.few_since(kept.usage_at, _FEW_ROWS)
@@ -168,7 +178,7 @@ class Scoring:
         self._fill_of[cls] = kept
         return kept
 
-    def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: list[int]) -> None:
+    def _refresh_fill(self, kept: _Fill, cls: PodClass, pod: JsonObject, changed: Sequence[int]) -> None:
         """Look a few rows up, or compute for those that nobody has asked for yet."""
         allocatable, held = self._state.nodes.allocatable, self._state.nodes.held
         unknown: list[tuple[int, bytes]] = []

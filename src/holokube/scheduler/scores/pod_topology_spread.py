@@ -210,8 +210,10 @@ def _constraints(question: Question) -> tuple[tuple[SpreadConstraint, ...], bool
 def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[np.float64]:
     """How crowded the domains of each row are, over all constraints."""
     crowding: NDArray[np.float64] | None = None
+    rows = ground.rows
     for number, domains in enumerate(ground.domains):
-        if domains.has_label is not None and not domains.has_label.any():
+        has_label = domains.has_label
+        if has_label is not None and not has_label.any():
             continue
         counted = spread.counted[number]
         if counted is None or not counted.users:
@@ -220,18 +222,17 @@ def _crowding(question: Question, spread: _Spread, ground: _Ground) -> NDArray[n
         found: NDArray[np.float64]
         if isinstance(counted, Counter):
             # Upstream counts the pods of the node itself, whatever the inclusion policies say.
-            per_row: IntArray = counted.by_row(question.state.nodes.capacity)[question.rows]
-            found = _weighed(per_row, domains)
+            found = _weighed(counted.by_row(question.state.nodes.capacity)[rows], domains)
         else:
             assert domains.ids is not None, "only host names go without numbers"
             found = _weighed(counted.counts, domains)[domains.ids]
-        if domains.has_label is not None:
-            found = np.where(domains.has_label, found, 0.0)
+        if has_label is not None:
+            found = np.where(has_label, found, 0.0)
         if crowding is None:
             crowding = found
         else:
             crowding += found
-    return np.zeros(len(question.rows), dtype=np.float64) if crowding is None else crowding
+    return np.zeros(len(rows), dtype=np.float64) if crowding is None else crowding
 
 
 def _counted(question: Question, spread: _Spread, number: int) -> Tally | Counter:
