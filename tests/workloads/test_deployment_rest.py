@@ -77,6 +77,47 @@ def test_the_short_way_says_what_the_long_one_says(
     assert not (leaves and short is not None)
 
 
+@given(
+    spec=st.fixed_dictionaries({}, optional={
+        "progressDeadlineSeconds": st.sampled_from((60, 600)), "paused": st.booleans(),
+        "strategy": st.just({"type": "Recreate"}), "minReadySeconds": st.just(3),
+    }),
+    size=st.integers(0, 5),
+    of=st.sampled_from((3, 4, 5)),
+    annotations=st.sampled_from(({}, {"team": "a"})),
+    first=st.tuples(statuses(), set_statuses()),
+    then=st.tuples(statuses(), set_statuses()),
+)  # fmt: skip
+def test_after_a_new_size_the_short_way_says_what_the_long_one_says(
+    spec: dict[str, Any], size: int, of: int, annotations: dict[str, str], first: tuple[JsonObject, JsonObject],
+    then: tuple[JsonObject, JsonObject],
+) -> None:  # fmt: skip
+    web, its_set = deployment(**spec), a_set("new", size, 0, of=of)
+    web = {**web, "metadata": {**web["metadata"], "annotations": annotations}}
+    one, other = {**web, "status": first[0]}, {**its_set, "status": first[1]}
+    plan = decide(one, [other], {}, NOW)
+    if not plan.brings_to_rest:
+        return
+    assert len(plan.updates) == 1 and plan.create is None and not plan.deletes
+    sized = plan.updates[0]
+    rest = Rest.of(one, sized, plan.revision)
+    later = NOW + timedelta(seconds=61)
+    one, other = {**one, "status": then[0]}, {**sized, "status": then[1]}
+    long = decide(one, [other], {}, later)
+    assert long.rests
+    short = rest.plan(one, other, later)
+    assert short is None or short == long
+
+
+def test_a_new_size_brings_a_deployment_to_rest_and_the_middle_of_a_rollout_does_not() -> None:
+    web, its_set = deployment(5, progressDeadlineSeconds=600), a_set("new", 4, 4)
+    assert decide(web, [its_set], {}, NOW).brings_to_rest
+    assert not decide(web, [its_set, a_set("old", 2, 2)], {}, NOW).brings_to_rest
+    assert not decide(deployment(4, progressDeadlineSeconds=600), [its_set], {}, NOW).brings_to_rest
+    assert not decide(deployment(5, strategy={"type": "Recreate"}), [its_set], {}, NOW).brings_to_rest
+    assert not decide(deployment(5, paused=True), [its_set], {}, NOW).brings_to_rest
+
+
 def test_a_deployment_with_all_its_pods_is_at_rest_and_one_that_grows_is_not() -> None:
     web, its_set = deployment(progressDeadlineSeconds=600), a_set("new", 4, 4)
     told = decide(web, [its_set], {}, NOW)

@@ -3,7 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from holokube.workloads.disruption_controller import claims_disruption
 from holokube.workloads.disruption_decisions import (
     BudgetError,
     expected_and_desired,
@@ -93,6 +96,20 @@ def test_a_selector_is_printed_as_go_does() -> None:
         "LabelSelectorRequirement{Key:tier,Operator:In,Values:[x y],},},}"
     )
     assert go_selector(None) == "nil"
+
+
+@given(
+    st.booleans(), st.sampled_from(["Running", "Failed"]), st.sampled_from(["True", "False", ""]),
+    st.sampled_from(["EvictionByEvictionAPI", "TerminationByKubelet"]),
+)  # fmt: skip
+def test_a_pod_of_which_nothing_is_heard_has_no_claim_that_could_become_stale(
+    leaving: bool, phase: str, claim: str, reason: str
+) -> None:
+    pod = a_pod(phase=phase, leaving=leaving)
+    if claim:
+        pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": claim, "reason": reason}]
+    assert claims_disruption(None, pod) or stale_in_s(pod, NOW) is None
+    assert claims_disruption(None, pod) == (claim == "True" and not leaving)
 
 
 def test_a_claim_to_be_disrupted_is_stale_after_two_minutes_unless_a_kubelet_makes_it() -> None:

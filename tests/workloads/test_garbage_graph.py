@@ -27,6 +27,20 @@ def test_an_owner_that_is_known_raises_no_question() -> None:
     assert list(graph.observe(None, obj("child", ref("owner"))).to_delete) == []
 
 
+def test_objects_that_share_their_references_have_the_same_owners_and_others_do_not() -> None:
+    graph = OwnershipGraph()
+    one, other = obj("one", ref("owner")), obj("other")
+    other["metadata"]["ownerReferences"] = one["metadata"]["ownerReferences"]
+    orphan = obj("orphan")
+    del orphan["metadata"]["ownerReferences"]
+    for each in (obj("owner"), one, other, obj("third", ref("one")), orphan, obj("last", ref("owner"))):
+        graph.observe(None, each)
+    dependents = {uid: list(node.dependents) for uid in ("owner", "one", "other") if (node := graph.get(uid))}
+    assert dependents == {"owner": ["one", "other", "last"], "one": ["third"], "other": []}
+    found = graph.get("orphan")
+    assert found is not None and found.owners == ()
+
+
 def test_an_owner_only_heard_of_is_looked_at_and_forgotten_with_its_last_dependent() -> None:
     graph = OwnershipGraph()
     child = obj("child", ref("owner"))

@@ -70,6 +70,16 @@ def test_the_book_says_what_a_roll_call_says(steps: list[tuple[int, tuple[str, i
     assert book == PodBook(), "nothing is kept of owners that have no pods"
 
 
+def test_pods_of_many_different_labels_are_counted_by_them() -> None:
+    book = PodBook()
+    for number in range(40):
+        pod = pod_of(number, ("u1", 0, "Running", True, False))
+        pod["metadata"]["labels"]["shard"] = str(number % 20)
+        book.takes_note(None, pod)
+    assert [alike.labels["shard"] for alike in book.of("u1")] == [str(shard) for shard in range(20)]
+    assert {sum(alike.numbers) for alike in book.of("u1")} == {2}
+
+
 def tallied(book: PodBook, uid: str) -> list[tuple[Mapping[str, str], list[int]]]:
     """What the book has of an owner's pods, by their labels."""
     return [(alike.labels, list(alike.numbers)) for alike in book.of(uid)]

@@ -99,7 +99,7 @@ PARTS = st.fixed_dictionaries({
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("pod"), st.integers(0, 2), st.none() | PARTS, st.booleans()),
-        st.tuples(st.sampled_from(("service", "budget", "quota", "silence")), st.booleans()),
+        st.tuples(st.sampled_from(("service", "budget", "quota", "silence", "recreate")), st.booleans()),
     ),
     max_size=25,
 )
@@ -151,9 +151,8 @@ class World:
                     InformerSource.start(source, partial(self._feed, controller.name))
         replica_set = _made("ReplicaSet", "web")
         replica_set["metadata"]["ownerReferences"] = [_reference("Deployment", "apps", "web")]
-        deployment = _made("Deployment", "web", spec={"strategy": {"type": "Recreate"}, "selector": None})
         self.tell(REPLICA_SETS, "ADDED", replica_set)
-        self.tell(DEPLOYMENTS, "ADDED", deployment)
+        self.tell(DEPLOYMENTS, "ADDED", _deployment(recreates=True))
         taint = {"key": "bad", "effect": "NoExecute"}
         self.tell(NODES, "ADDED", _made("Node", "n1", spec={"taints": [taint]}, namespace=""))
         self.tell(NODES, "ADDED", _made("Node", "n2", namespace=""))
@@ -184,6 +183,11 @@ def _made(kind: str, name: str, *, namespace: str = "default", **more: Any) -> J
     return {"kind": kind, "apiVersion": "v1", "metadata": meta, "spec": {}, **more}
 
 
+def _deployment(*, recreates: bool) -> JsonObject:
+    strategy = {"type": "Recreate" if recreates else "RollingUpdate"}
+    return _made("Deployment", "web", spec={"strategy": strategy, "selector": None})
+
+
 def _silent(*, is_silent: bool) -> JsonObject:
     condition = {"type": "Ready", "status": "Unknown" if is_silent else "True"}
     return _made("Node", "n2", namespace="", status={"conditions": [condition]})
@@ -200,6 +204,9 @@ def _step(world: World, step: tuple[Any, ...]) -> None:
     is_there = drawn[0]
     if what == "silence":
         world.put(NODES, _silent(is_silent=is_there), "n2")
+        return
+    if what == "recreate":
+        world.put(DEPLOYMENTS, _deployment(recreates=is_there), "default/web")
         return
     resource, obj = {
         "service": (SERVICES, _made("Service", "s", spec={"selector": {"app": "a"}})),

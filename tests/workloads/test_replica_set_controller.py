@@ -45,6 +45,25 @@ def test_a_replica_set_gets_its_pods_its_status_and_its_events() -> None:
         assert set(world.events("SuccessfulCreate")) == made
 
 
+def test_pods_are_made_of_the_template_as_it_is_and_for_the_owner_that_there_is() -> None:
+    with World(BUILDS) as world:
+        world.create(REPLICA_SETS, replica_set(replicas=1))
+        world.pass_time()
+        labelled = {"metadata": {"labels": {"new": "yes"}}}
+        world.patch(REPLICA_SETS, "web", {"spec": {"replicas": 2, "template": labelled}})
+        world.pass_time()
+        assert len(world.pods(app="web")) == 2 and len(world.pods(new="yes")) == 1
+        before = world.get(REPLICA_SETS, "web")
+        world.delete(REPLICA_SETS, "web")
+        for each in world.pods():
+            world.delete(PODS, each["metadata"]["name"])
+        world.create(REPLICA_SETS, replica_set(replicas=1))
+        world.pass_time()
+        (last,) = world.pods(app="web")
+        owner = world.get(REPLICA_SETS, "web")["metadata"]["uid"]
+        assert last["metadata"]["ownerReferences"][0]["uid"] == owner != before["metadata"]["uid"]
+
+
 def test_scaling_down_deletes_pods_that_are_not_ready_first() -> None:
     with World(BUILDS) as world:
         world.create(REPLICA_SETS, replica_set(replicas=2))

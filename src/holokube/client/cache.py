@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, Protocol
 
 from holokube.client.audience import EVERYTHING, EXISTENCE
@@ -157,6 +157,10 @@ class Lister:
     def index_values(self, index: str) -> Strings:
         """The values under which an index lists anything."""
         return self._index(index).values()
+
+    def is_indexed_within(self, index: str, values: Set[str]) -> bool:
+        """Whether an index lists nothing but what is under some of these values."""
+        return self._index(index).by_value.keys() <= values
 
     def add_index(
         self, name: str, function: IndexFunction, *, heeds: int = EVERYTHING, when_asked: bool = False

@@ -52,6 +52,8 @@ class Need(NamedTuple):
     informer: Informer
     """The one whose changes decide."""
     is_met: Callable[[], bool]
+    heeds: int = EVERYTHING
+    """In which respects one of its objects has to change for the answer to be another; it is asked only then."""
 
 
 class Source(Protocol[K_co]):
@@ -173,7 +175,7 @@ class InformerSource(Generic[K]):
         )  # fmt: skip
         if self._needs is not None:
             self._look_after_needs()
-            self._forget_needs = self._needs.informer.add_handler(self._look_after_needs)
+            self._forget_needs = self._needs.informer.add_handler(self._look_after_needs, heeds=self._needs.heeds)
 
     async def wait_synced(self) -> None:
         await self._informer.synced()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
 from holokube.base.rng import Rng
-from holokube.client.audience import ENDING, OWNERS
+from holokube.client.audience import ENDING, OWNERS, SPEC
 from holokube.client.client import Client
 from holokube.client.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from holokube.kube.errors import AlreadyExists, Conflict, NotFound
@@ -18,7 +18,7 @@ from holokube.runtime.events import NORMAL, WARNING, EventRecorder
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
 from holokube.runtime.result import Result
-from holokube.runtime.sources import InformerSource, enqueue_self
+from holokube.runtime.sources import InformerSource, Need, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, Rest, decide
 from holokube.workloads.deployment_revisions import REVISION, is_rolling
 from holokube.workloads.deployment_status import condition, deadline_s, with_condition
@@ -40,6 +40,8 @@ from holokube.workloads.replica_set_decisions import replicas_of
 from holokube.workloads.status_writes import same_status
 
 WORKERS = 5
+STRATEGY_INDEX = "strategy"
+_RECREATE = "Recreate"
 _SETS_VERSION = REPLICA_SETS.api_version
 
 
@@ -139,19 +141,24 @@ class DeploymentReconciler:
         }
         now = self._clock.now()
         plan = decide(deployment, owned, pods, now)
-        rest = Rest.after(plan, deployment, owned[0]) if len(owned) == 1 else None
-        if rest is not None:
+        if plan.rests and (rest := Rest.after(plan, deployment, owned[0])) is not None:
             return await self._carry_out_known(key, deployment, owned[0], plan, rest, now)
-        await self._carry_out(deployment, plan)
+        updated, written = await self._carry_out(deployment, plan)
+        if plan.brings_to_rest and _is_as_sent(updated[0], plan.updates[0]):
+            # What there is to tell then is not worked out yet: these last words are about nothing that is ever seen.
+            rest = Rest.of(written or deployment, updated[0], plan.revision)
+            self._known[key] = _LastWords(rest, {}, {}, now, None)
         return Result(plan.check_in_s) if plan.check_in_s is not None else None
 
-    async def _carry_out(self, deployment: JsonObject, plan: Plan) -> JsonObject | None:
-        """What is written; the Deployment with its new status, None if that is as it was."""
+    async def _carry_out(self, deployment: JsonObject, plan: Plan) -> tuple[list[JsonObject], JsonObject | None]:
+        """What is written: the sets that were updated, and the Deployment with its new status, None if that is as it
+        was."""
         space = deployment["metadata"]["namespace"]
+        updated = []
         if plan.create is not None:
             await self._create(deployment, plan.create)
         for rs in plan.updates:
-            await self._client.update(REPLICA_SETS, rs, space)
+            updated.append(await self._client.update(REPLICA_SETS, rs, space))
             for step in plan.scaled:
                 if step.name == rs["metadata"]["name"]:
                     self._recorder.event(deployment, NORMAL, "ScalingReplicaSet", str(step))
@@ -162,7 +169,7 @@ class DeploymentReconciler:
                 )
             except NotFound:
                 continue
-        return await self._write(deployment, plan.status, plan.revision)
+        return updated, await self._write(deployment, plan.status, plan.revision)
 
     async def _create(self, deployment: JsonObject, replica_set: JsonObject) -> None:
         """Creates the new set; a set of that name is either ours already, or a collision of hashes."""
@@ -230,8 +237,24 @@ class DeploymentReconciler:
         if parent is None or parent.get("kind") != "Deployment":
             return []
         deployment = self._deployments.get(parent["name"], space)
-        recreates = deployment is not None and deployment["spec"]["strategy"].get("type") == "Recreate"
+        recreates = deployment is not None and _RECREATE in by_strategy(deployment)
         return [f"{space}/{parent['name']}"] if recreates else []
+
+
+def by_strategy(deployment: JsonObject) -> tuple[str, ...]:
+    """Lists a Deployment under the type of its strategy."""
+    kind = (deployment["spec"].get("strategy") or {}).get("type")
+    return (kind,) if kind else ()
+
+
+def _is_as_sent(answer: JsonObject, sent: JsonObject) -> bool:
+    """Whether a server has taken over a ReplicaSet as it was sent, in all that a Deployment goes by."""
+    meta, sent_meta = answer["metadata"], sent["metadata"]
+    return bool(
+        answer["spec"] == sent["spec"]
+        and meta.get("annotations") == sent_meta.get("annotations")
+        and meta.get("labels") == sent_meta.get("labels")
+    )
 
 
 def _ends(old: JsonObject | None, new: JsonObject | None) -> bool:
@@ -257,8 +280,10 @@ def build(
 ) -> Component:
     """The controller of Deployments."""
     reconciler = DeploymentReconciler(clock, client, informers, recorder)
-    deployments = informers.get(DEPLOYMENTS)
+    deployments = informers.indexed(DEPLOYMENTS, STRATEGY_INDEX, by_strategy, heeds=SPEC)
     replica_sets = by_controller(informers, REPLICA_SETS)
+    # Few Deployments wait for the end of pods; most clusters have none that does.
+    waiting = Need(deployments, lambda: deployments.lister.has_indexed(STRATEGY_INDEX, _RECREATE), heeds=SPEC)
     looks = LaterLooks(reconciler.reconcile)
     return Controller(
         clock, "deployment-controller", looks.reconcile, workers=WORKERS, postpone=looks.postpone,
@@ -269,7 +294,7 @@ def build(
             ),
             InformerSource(
                 by_controller(informers, PODS), reconciler.deployments_of_pod, concerns=_ends, heeds=ENDING | OWNERS,
-                controlled_by=(REPLICA_SETS.group, REPLICA_SETS.kind), hears_orphans=False,
+                controlled_by=(REPLICA_SETS.group, REPLICA_SETS.kind), hears_orphans=False, needs=waiting,
             ),
         ],
     )  # fmt: skip

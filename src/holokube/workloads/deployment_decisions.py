@@ -46,6 +46,8 @@ class Plan:
     check_in_s: float | None = None
     rests: bool = False
     """Whether all pods are wanted of one set, that has the size for it: what changes from now on are numbers."""
+    brings_to_rest: bool = False
+    """Whether that will be so once the only set has the size that this plan gives it."""
 
     @property
     def only_tells(self) -> bool:
@@ -80,12 +82,15 @@ class Rest:
     @classmethod
     def after(cls, plan: Plan, deployment: JsonObject, replica_set: JsonObject) -> Rest | None:
         """What may be gone by after a plan for these two; None if it left more to do."""
-        if not plan.rests:
-            return None
+        return cls.of(deployment, replica_set, plan.revision) if plan.rests else None
+
+    @classmethod
+    def of(cls, deployment: JsonObject, replica_set: JsonObject, revision: str | None) -> Rest:
+        """The same for two that are known to be at rest, as after a plan that brings them to it."""
         meta, set_meta = deployment["metadata"], replica_set["metadata"]
         return cls(
             deployment["spec"], meta.get("annotations"), replica_set["spec"], set_meta.get("annotations"),
-            set_meta.get("labels"), plan.revision,
+            set_meta.get("labels"), revision,
         )  # fmt: skip
 
     def stays(self, old: JsonObject, new: JsonObject) -> bool:
@@ -184,6 +189,7 @@ class _Rollout:
         elif self._is_scaling():
             self._scale()
             self._finish(rollout=False)
+            self.plan_.brings_to_rest = self._will_rest()
         elif revisions.is_rolling(self.deployment):
             self._roll()
             self._finish(rollout=True)
@@ -240,6 +246,19 @@ class _Rollout:
     def _note(self, reason: str, message: str) -> None:
         note = statuses.condition("Progressing", "True", reason, message, self.now)
         self.conditions = statuses.with_condition(self.conditions, note)
+
+    def _will_rest(self) -> bool:
+        """Whether a plan that gives a new size leaves nothing to be decided: there is one set, of the present template,
+        that has the size and says so, and all else was put right on the way."""
+        new, sets = self.new, self.sets
+        return (
+            new is not None
+            and len(sets) == 1
+            and new is not self.originals.get(self.new_name)
+            and revisions.is_rolling(self.deployment)
+            and replicas_of(new) == self.wanted
+            and not self._is_scaling()
+        )
 
     # Scaling outside a rollout
 

@@ -250,9 +250,12 @@ def _scale_changed(change: Change) -> bool:
     return bool(old.get("replicas") != new.get("replicas"))
 
 
-def _claims_disruption(old: JsonObject | None, new: JsonObject | None) -> bool:
-    """Whether a pod's status, in which it says so, has been written, and calls it a target of disruption."""
-    if new is None:
+def claims_disruption(old: JsonObject | None, new: JsonObject | None) -> bool:
+    """Whether a pod's status, in which it says so, has been written, and calls it a target of disruption.
+
+    One that is being deleted, as a target of disruption mostly is at once, has been followed up for good.
+    """
+    if new is None or new["metadata"].get("deletionTimestamp"):
         return False
     status = new.get("status")
     if not status or (old is not None and old.get("status") is status):
@@ -301,5 +304,5 @@ def build_stale(
 ) -> Controller[str]:
     """The controller that takes back stale DisruptionTarget conditions."""
     stale = StaleDisruption(clock, client, informers)
-    source = InformerSource(informers.get(PODS), enqueue_self, concerns=_claims_disruption, heeds=STATUS)
+    source = InformerSource(informers.get(PODS), enqueue_self, concerns=claims_disruption, heeds=STATUS)
     return Controller(clock, STALE_NAME, stale.reconcile, sources=[source])

@@ -29,6 +29,8 @@ class _Expected:
     deleted: dict[str, str] = field(default_factory=dict)
     """By key: uid."""
     since_s: float = 0.0
+    newest: int | None = 0
+    """The highest version among those created; None if one of them is no number."""
 
 
 class Expectations:
@@ -42,7 +44,13 @@ class Expectations:
     def created(self, owner: str, obj: Mapping[str, Any]) -> None:
         """The server answered a create with this object."""
         meta = obj["metadata"]
-        self._of(owner).created[object_key(obj)] = (meta["uid"], str(meta.get("resourceVersion") or ""))
+        version = str(meta.get("resourceVersion") or "")
+        expected = self._of(owner)
+        expected.created[object_key(obj)] = (meta["uid"], version)
+        if not version.isdecimal():
+            expected.newest = None
+        elif expected.newest is not None and (number := int(version)) > expected.newest:
+            expected.newest = number
 
     def deleted(self, owner: str, obj: Mapping[str, Any]) -> None:
         """The server took a delete of this object."""
@@ -55,7 +63,12 @@ class Expectations:
             return True
         if self._clock.monotonic() - expected.since_s < EXPIRES_S:
             if expected.created:
-                self._drop_shown(expected.created)
+                reached = self._informer.resource_version
+                if expected.newest is not None and reached.isdecimal() and int(reached) >= expected.newest:
+                    # As the rule is: the cache has come past all of them.
+                    expected.created.clear()
+                else:
+                    self._drop_shown(expected.created)
             if expected.deleted:
                 expected.deleted = {
                     key: uid for key, uid in expected.deleted.items() if not self._deleted_shows(key, uid)

@@ -136,6 +136,9 @@ class OwnershipGraph:
         self._nodes: dict[str, Node] = {}
         # What the next change writes its effects to. Most have none, and leave it for the one after them.
         self._effects = Effects()
+        # The references that were last read. Objects that are made together share them.
+        self._references: object = None
+        self._owners: tuple[OwnerReference, ...] = ()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -156,9 +159,12 @@ class OwnershipGraph:
                 return NOTHING
             node = self._nodes.get(uid)
             if node is None:
-                node = self._nodes[uid] = Node(Identity.of(new), owners_of(new))
-                if node.owners:
-                    self._link(node, node.owners, effects)
+                references = meta.get("ownerReferences")
+                if references is not self._references:
+                    self._references, self._owners = references, owners_of(new)
+                node = self._nodes[uid] = Node(Identity.of(new), self._owners)
+                if self._owners:
+                    self._link(node, self._owners, effects)
             elif node.virtual:
                 self._materialise(node, Identity.of(new), effects)
                 self._take_owners(node, owners_of(new), effects)

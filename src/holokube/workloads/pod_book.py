@@ -18,6 +18,9 @@ Labels = frozenset[tuple[str, str]]
 HEEDED: Final = STATUS | LABELS | OWNERS | DELETION
 """The respects in which a book has to be told of changes."""
 _EMPTY: Final[Mapping[str, Any]] = {}
+_COMPARED_MAX: Final = 8
+"""Labels of pods are compared with so many others before they are looked up, which takes as long as to compare them
+with several."""
 _ENDS: Final = ("Succeeded", "Failed")
 _OVER, _TERMINATING, _UNREADY, _READY = range(4)
 """What a pod can be; it is active in the last two."""
@@ -107,11 +110,16 @@ class PodBook:
         by_labels = self._owners.get(owner)
         if by_labels is None:
             by_labels = self._owners[owner] = {}
+        elif len(by_labels) <= _COMPARED_MAX:
+            # Few have more labels than those of their template and of the zones they are in.
+            for alike in by_labels.values():
+                if alike.labels == labels:
+                    return alike
         key: Labels = frozenset(labels.items())
-        alike = by_labels.get(key)
-        if alike is None:
-            alike = by_labels[key] = Alike(owner, key, labels, [0, 0, 0, 0])
-        return alike
+        found = by_labels.get(key)
+        if found is None:
+            found = by_labels[key] = Alike(owner, key, labels, [0, 0, 0, 0])
+        return found
 
     def _forget(self, pod: JsonObject) -> None:
         counted = self._counted.pop(pod["metadata"]["uid"], None)

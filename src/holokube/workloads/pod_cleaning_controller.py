@@ -90,12 +90,12 @@ class PodCleaner:
         return Result(requeue_after_s=PERIOD_S)
 
     async def _orphaned(self) -> list[Removal]:
-        nodes, known = self._pods.index_values(NODE_INDEX), self._node_names.names
-        if known.issuperset(nodes):
+        known = self._node_names.names
+        if self._pods.is_indexed_within(NODE_INDEX, known):
             self._missing_since.clear()
             return []
         now = self._clock.now()
-        missing = sorted(name for name in nodes if name not in known)
+        missing = sorted(name for name in self._pods.index_values(NODE_INDEX) if name not in known)
         self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
         removals = []
         for name, since in self._missing_since.items():

@@ -117,26 +117,23 @@ def in_order(
     company = Counter(nodes)
     now_us = _microseconds(now)
     by_first: dict[tuple[bool, int, bool, int], list[Standing]] = {}
+    last: tuple[bool, int, bool, int] | None = None
     for standing in standings:
-        group = by_first.get(standing.first)
-        if group is None:
-            by_first[standing.first] = [standing]
-        else:
-            group.append(standing)
+        if standing.first is not last:
+            # Most have the very same as the one before.
+            last = standing.first
+            group = by_first.setdefault(last, [])
+        group.append(standing)
     ordered: list[Standing] = []
+    number_of = company.get
     for first in sorted(by_first):
-        by_company: dict[int, list[Standing]] = {}
-        for standing in by_first[first]:
-            number = company[standing.node]
-            group = by_company.get(number)
-            if group is None:
-                by_company[number] = [standing]
-            else:
-                group.append(standing)
-        for number in sorted(by_company, reverse=True):
+        group = by_first[first]
+        numbers = [number_of(standing.node, 0) for standing in group]
+        for number in sorted(set(numbers), reverse=True):
             # Who has most company goes first; the others are not looked at any closer if these are enough.
             left = None if count is None else count - len(ordered)
-            ordered += _by_times(by_company[number], now_us, left)
+            alike = [standing for standing, theirs in zip(group, numbers, strict=True) if theirs == number]
+            ordered += _by_times(alike, now_us, left)
             if count is not None and len(ordered) >= count:
                 return ordered[:count]
     return ordered
@@ -155,10 +152,14 @@ def _by_times(standings: Iterable[Standing], now_us: int, count: int | None) -> 
             rank = -1
         else:
             rank = ((now_us - since_us) * 1_000).bit_length() if since_us < now_us else 0
-        alike.setdefault(rank, []).append(standing)
+        equals = alike.get(rank)
+        if equals is None:
+            alike[rank] = [standing]
+        else:
+            equals.append(standing)
     ordered: list[Standing] = []
     for rank in sorted(alike):
-        equals: list[Standing] = []
+        equals = []
         for standing in alike[rank]:
             standing.age = _magnitude(now_us, standing.created_us)
             # What comes first of three can hang on which two are compared, and how lists are sorted changes from
@@ -224,10 +225,16 @@ def remember(pods: Iterable[JsonObject], known: Standings) -> list[Standing]:
     """What is to be known of each pod; just that is left in ``known`` for the next time."""
     listed = pods if isinstance(pods, list) else list(pods)
     identities = list(map(id, listed))
-    standings = [one or _standing(pod) for one, pod in zip(map(known.get, identities), listed, strict=True)]
-    known.clear()
-    known.update(zip(identities, standings, strict=True))
+    standings = [one or _note(pod, known) for one, pod in zip(map(known.get, identities), listed, strict=True)]
+    if len(known) > len(listed):
+        for gone in known.keys() - identities:
+            del known[gone]
     return standings
+
+
+def _note(pod: JsonObject, known: Standings) -> Standing:
+    standing = known[id(pod)] = _standing(pod)
+    return standing
 
 
 def _standing(pod: JsonObject) -> Standing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from holokube.base.clock import Clock
 from holokube.base.errors import HolokubeError
@@ -65,6 +65,14 @@ class ReplicaKind:
     counts_terminating: bool
 
 
+class _Pattern(NamedTuple):
+    """The pod that an owner makes of its template, which is never changed: all that are made of it share its parts."""
+
+    template: JsonObject
+    uid: str
+    pod: JsonObject
+
+
 def _plain_selector(obj: JsonObject) -> LabelSelector:
     labels = obj["spec"].get("selector")
     return LabelSelector.from_labels(labels) if labels else LabelSelector.nothing()
@@ -95,6 +103,8 @@ class ReplicaSetReconciler:
         self._judged: dict[str, JsonObject] = {}
         self._standings: dict[str, Standings] = {}
         self._echoes = Echoes()
+        # By key: the pod that was last made of an owner's template, and what it was made of.
+        self._patterns: dict[str, _Pattern] = {}
 
     def concerns_owner(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Whether a change of an owner calls for a look: not if it only shows the status that was written here."""
@@ -107,6 +117,7 @@ class ReplicaSetReconciler:
             self._judged.pop(key, None)
             self._standings.pop(key, None)
             self._echoes.forget(key)
+            self._patterns.pop(key, None)
             return None
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
@@ -189,8 +200,11 @@ class ReplicaSetReconciler:
         return self._pod_control.delete(key, owner, surplus)
 
     def _create(self, key: str, owner: JsonObject, count: int) -> _Outcome:
-        pod = pod_from_template(owner["spec"]["template"], owner)
-        return self._pod_control.create(key, owner, [pod] * count)
+        template, uid = owner["spec"]["template"], owner["metadata"]["uid"]
+        pattern = self._patterns.get(key)
+        if pattern is None or pattern.template is not template or pattern.uid != uid:
+            pattern = self._patterns[key] = _Pattern(template, uid, pod_from_template(template, owner))
+        return self._pod_control.create(key, owner, [pattern.pod] * count)
 
     async def _manage(self, key: str, owner: JsonObject, active: list[JsonObject]) -> HolokubeError | None:
         related = self._pods_of(self._siblings(owner)) if len(active) > replicas_of(owner) else []
