@@ -182,3 +182,24 @@ def test_group_versions_that_did_not_answer_are_told_with_the_reason_until_they_
         assert discovery.failed == {}
 
     run(test, server)
+
+
+@pytest.mark.parametrize("answers_at_once", [False, True])
+def test_the_same_answers_say_that_nothing_has_changed(answers_at_once: bool) -> None:
+    class Quick(Serving):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answers_at_once = answers_at_once
+
+    server = Quick()
+    server.paths["/apis/metrics.k8s.io/v1beta1"] = {"resources": []}
+
+    async def test(discovery: Discovery) -> None:
+        first = await discovery.all()
+        discovery.forget()
+        assert await discovery.all() is first and len(server.asked) == 10
+        server.paths["/apis"] = {"groups": [group("apps", "v1", preferred="v1")]}
+        discovery.forget()
+        assert [found.resource.plural for found in await discovery.all()] == ["pods", "nodes", "events", "deployments"]
+
+    run(test, server)

@@ -95,7 +95,11 @@ class Discovery:
         return found
 
     async def _ask(self) -> list[Discovered]:
-        core, groups = await asyncio.gather(self._client.request("GET", "/api"), self._groups())
+        if self._last is not None and self._client.answers_at_once:
+            # Whoever asks again and again where there is nothing to wait for is answered without tasks.
+            core, groups = await self._client.request("GET", "/api"), await self._groups()
+        else:
+            core, groups = await asyncio.gather(self._client.request("GET", "/api"), self._groups())
         if self._last is not None and self._last[0] is core and self._last[1] is groups and not self._failed:
             # A transport that hands out the very same documents says that nothing has changed.
             return self._last[2]
