@@ -131,9 +131,12 @@ class ConditionSet:
 
     def _root(self, found: Mapping[str, JsonObject]) -> tuple[ConditionStatus, str, str]:
         """What Ready is, by the conditions of all types that it depends on."""
-        unwell = [one for name in self.dependents if (one := found[name])["status"] != "True"]
-        if not unwell:
+        for name in self.dependents:
+            if found[name]["status"] != "True":
+                break
+        else:
             return _WELL
+        unwell = [one for name in self.dependents if (one := found[name])["status"] != "True"]
         message = ", ".join(f"{one['type']}={one['status']}" for one in unwell)
         if any(one["status"] == "False" for one in unwell):
             return "False", "UnhealthyDependents", message
@@ -154,11 +157,14 @@ def _put(
     message: str,
     now: str,
 ) -> JsonObject:
-    """Puts a condition into a list, and gives it back."""
+    """Puts a condition into a list, and gives it back; one that says all of it already is left as it is."""
     for place, old in enumerate(conditions):
         if old["type"] == type:
             since = old.get("lastTransitionTime") or now if old["status"] == status else now
-            made = conditions[place] = _condition(obj, type, status, reason, message, since)
+            made = _condition(obj, type, status, reason, message, since)
+            if made == old:
+                return old
+            conditions[place] = made
             return made
     made = _condition(obj, type, status, reason, message, now)
     conditions.append(made)

@@ -203,3 +203,24 @@ def test_as_many_values_are_kept_as_are_worth_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(status_fields, "KEPT", 2)
     assert all(taken(PLAIN, [{"sizes": {}}, *({"time": f"2027-01-01T00:00:0{n}Z"} for n in range(6))]))
     assert all(taken(PLAIN, [{"sizes": {}}, *({"count": n} for n in (1, 2, 3, 1))]))
+
+
+def test_elements_that_are_sent_back_as_they_were_read_are_known_wherever_they_stand() -> None:
+    async def run(world: World) -> None:
+        schema = {"type": "object", "properties": {"spec": {"type": "object"}, "status": PLAIN}}
+        await define(world, definition(schema, subresources={"status": {}}))
+        await world.create("widgets", widget(), LAB)
+
+        async def put(*elements: JsonObject) -> Answer:
+            body = {"status": {"conditions": [*elements]}}
+            return await ask_patch(world, LAB, "widgets", "w", body, subresource="status")
+
+        await put(*({"type": kind, "status": "True"} for kind in "ABC"))
+        first, _, last = stored = world.get("widgets", "w", LAB)["status"]["conditions"]
+        new = {"type": "D", "status": "False"}
+        assert (await put(last, new, first)).obj["status"]["conditions"] == [last, new, first]
+        assert world.get("widgets", "w", LAB)["status"]["conditions"][0] is last
+        assert (await put(*stored)).obj["status"]["conditions"] == stored
+        assert "Duplicate" in str(await put(first, last, first))
+
+    in_world(run)

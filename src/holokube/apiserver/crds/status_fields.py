@@ -120,13 +120,11 @@ class _Values:
         return found
 
     def read_items(self, items: list[Any], before: Any) -> Any:
-        """A list that is a map; elements that stand where they stood, the very same, are known."""
-        if type(before) is not list:
-            before = []
-        stood = len(before)
+        """A list that is a map; elements that are the very same as before are known, wherever they stand."""
+        known = set(map(id, before)) if type(before) is list else ()
         made = []
-        for at, item in enumerate(items):
-            found = item if at < stood and item is before[at] else self.read(item)
+        for item in items:
+            found = item if id(item) in known else self.read(item)
             if found is ABSENT:
                 return ABSENT
             made.append(found)
