@@ -9,11 +9,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.client.resources import DEPLOYMENTS
 from holokube.karpenter.api.labels import REGISTERED
+from holokube.karpenter.api.resources import NODE_CLAIMS
+from holokube.karpenter.lifecycle.claim_controller import ClaimController
 from holokube.karpenter.lifecycle.hydration import _looks_alike
 from holokube.karpenter.lifecycle.sources import basis_of
 from holokube.karpenter.provider.machines import Machines, is_settled
+from holokube.karpenter.state.cluster import _counts_alike, _is_told_alike, _stands_alike
 from holokube.kube.types import JsonObject
+from holokube.testing import Cluster
+from tests.karpenter.lab import lab, node_pool, workload
 from tests.karpenter.objects import claim, condition
 
 FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "generation", "labels", "annotations", "finalizers")
@@ -24,6 +30,7 @@ _parts = st.fixed_dictionaries({}, optional={
     "conditions": st.sampled_from(
         [[], [condition(REGISTERED)], [condition(REGISTERED, "False")], [condition("Other")]]
     ),
+    "capacity": st.sampled_from([{}, {"cpu": "1"}]),
     "deletionTimestamp": st.sampled_from([None, "2026-01-01T00:00:00Z"]),
     "lastPodEventTime": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z"]),
 })  # fmt: skip
@@ -88,3 +95,57 @@ def test_the_basis_of_a_claim_is_its_own_whoever_was_asked_about_before(
         status = one.get("status") or {}
         expected = *(one["metadata"].get(name) for name in FIELDS), one.get("spec"), status.get("conditions")
         assert basis_of(one) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(_changes)
+def test_claims_of_which_the_same_is_told_stand_and_count_alike(changes: list[dict[str, Any]]) -> None:
+    old = claim("c", status={"providerID": "kwok://1"})
+    for parts in changes:
+        new = changed(old, parts)
+        assert _is_told_alike(old, new) or parts.keys() - {"lastPodEventTime", "spec", "providerID"}
+        if _is_told_alike(old, new):
+            assert _stands_alike(old, new) and _counts_alike(old, new)
+        old = new
+
+
+def test_a_claim_that_is_as_the_last_look_has_left_it_is_not_looked_at_unless_its_nodes_are_others() -> None:
+    controller, nodes = object.__new__(ClaimController), list[JsonObject]()
+    controller._at_rest, controller._looked_at = {}, {}
+    controller._nodes = SimpleNamespace(lister=SimpleNamespace(by_index=lambda *_: [*nodes]))  # type: ignore[assignment]
+    before, left = claim("c"), claim("c", condition("Launched"), status={"providerID": "kwok://1"})
+    assert controller._concerns(before, left), "nobody has looked yet"
+    controller._looked_at["c"] = left, []
+    assert not controller._concerns(before, left)
+    assert controller._concerns(None, left), "whoever is started anew is told so"
+    assert controller._concerns(before, {**left}), "somebody else may have written"
+    assert controller._concerns(left, None)
+    nodes.append({"metadata": {"name": "n"}})
+    assert controller._concerns(before, left)
+    controller._looked_at["c"] = left, [*nodes]
+    assert not controller._concerns(before, left)
+    nodes[0] = {**nodes[0]}
+    assert controller._concerns(before, left)
+
+
+def test_a_claim_that_is_deleted_just_before_a_look_at_it_is_written_ends_all_the_same() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool()) as here:
+            part = here.running.parts["nodeclaim.lifecycle"]
+            assert isinstance(part, ClaimController)
+            ended, usual = list[str](), part._write
+
+            async def late(stored: JsonObject, made: JsonObject) -> JsonObject | None:
+                name = made["metadata"]["name"]
+                if name not in ended:
+                    ended.append(name)
+                    await here.client.delete(NODE_CLAIMS, name)
+                return await usual(stored, made)
+
+            part._write = late  # type: ignore[method-assign]
+            await here.client.create(DEPLOYMENTS, workload("web", 1))
+            await cluster.clock.sleep(60)
+            assert ended and ended[0] not in [one["metadata"]["name"] for one in await here.claims()]
+
+    with Cluster(nodes=0) as cluster:
+        cluster.run(scenario, cluster)

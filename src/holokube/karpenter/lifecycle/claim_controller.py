@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.base.identity import are_same
 from holokube.base.log import get_logger
 from holokube.client.client import Client
 from holokube.client.resources import NODES, PODS
@@ -74,6 +75,8 @@ class ClaimController(ControllerComponent):
         self._pods = informers.get(PODS)
         self._at_rest: dict[str, tuple[object, ...]] = {}
         """Claims that are up, with all that it took to see that nothing is left to be done."""
+        self._looked_at: dict[str, tuple[JsonObject, list[JsonObject]]] = {}
+        """Claims that are on their way up, as the last look has left them, and the Nodes that it saw."""
         self._log = get_logger("holokube.karpenter.lifecycle")
         self._controller = Controller(
             clock, self.name, self.reconcile, workers=WORKERS, limiter=ExponentialBackoff(*BACKOFF_S),
@@ -88,7 +91,15 @@ class ClaimController(ControllerComponent):
             return True
         # One that was at rest is found to be so still, or again, without a look.
         known = self._at_rest.get(new["metadata"]["name"])
-        return known is None or (known != basis_of(new) and not self._has_come_to_rest(new))
+        if known is not None:
+            return known != basis_of(new) and not self._has_come_to_rest(new)
+        return not self._is_as_left(new) and not self._has_come_to_rest(new)
+
+    def _is_as_left(self, claim: JsonObject) -> bool:
+        """Whether the claim is the very one that the last look has written, with the same Nodes: another look would
+        find nothing to do, and ask for the next one at the same time."""
+        left = self._looked_at.get(claim["metadata"]["name"])
+        return left is not None and left[0] is claim and are_same(left[1], self._nodes_of(claim))
 
     def _rests(self, claim: JsonObject) -> bool:
         """Whether another look at the claim would find nothing to do, whatever its Node is like."""
@@ -103,6 +114,7 @@ class ClaimController(ControllerComponent):
         if not CLAIM_CONDITIONS.are_observed(claim, LAUNCHED, REGISTERED, INITIALIZED):
             return False
         self._launcher.forget(metadata["uid"])
+        self._looked_at.pop(metadata["name"], None)
         self._at_rest[metadata["name"]] = basis_of(claim)
         return True
 
@@ -119,6 +131,7 @@ class ClaimController(ControllerComponent):
         claim = self._claims.lister.by_key(name)
         if claim is None:
             self._at_rest.pop(name, None)
+            self._looked_at.pop(name, None)
             return None
         if not is_managed(claim, self._provider) or self._rests(claim) or self._has_come_to_rest(claim):
             return None
@@ -142,20 +155,24 @@ class ClaimController(ControllerComponent):
             await self._give_up(stored, launch)
             return None
         now_s = self._clock.time()
-        claim = await self._register(launch.claim, now_s)
+        nodes = self._nodes_of(launch.claim)
+        claim = await self._register(launch.claim, nodes, now_s)
         claim = await self._initialize(claim, now_s)
         alive = liveness(claim, now_s)
-        if not await self._write(stored, claim):
+        written = await self._write(stored, claim)
+        if written is None:
             return None
         if alive.timed_out:
             await self._time_out(claim, alive)
         elif launch.error is not None:
             self._log.error("failed launching nodeclaim", claim=claim["metadata"]["name"], error=launch.error.message)
             return _AGAIN
+        elif basis_of(written) == basis_of(claim):
+            # Nobody else has had a say meanwhile.
+            self._looked_at[claim["metadata"]["name"]] = written, nodes
         return Result(requeue_after_s=alive.look_again_s) if alive.look_again_s is not None else None
 
-    async def _register(self, claim: JsonObject, now_s: float) -> JsonObject:
-        nodes = self._nodes_of(claim)
+    async def _register(self, claim: JsonObject, nodes: list[JsonObject], now_s: float) -> JsonObject:
         step = register(claim, nodes, now_s)
         if step.lacks_taint:
             self._publisher.warning(
@@ -175,18 +192,20 @@ class ClaimController(ControllerComponent):
         return step.claim
 
     def _nodes_of(self, claim: JsonObject) -> list[JsonObject]:
-        provider_id = NodeClaim.of(claim).provider_id
+        provider_id = (claim.get("status") or {}).get("providerID")
         return self._nodes.lister.by_index(BY_PROVIDER_ID, provider_id) if provider_id else []
 
-    async def _write(self, stored: JsonObject, claim: JsonObject) -> bool:
-        """Writes the claim, and tells what is new about it; False when it is gone."""
+    async def _write(self, stored: JsonObject, claim: JsonObject) -> JsonObject | None:
+        """Writes the claim, and tells what is new about it. The claim as it is now; None when it is gone."""
         if claim is stored:
-            return True
+            return stored
         named = await patch_object(self._client, NODE_CLAIMS, stored, claim)
         if named is None:
-            return False
-        if await patch_status(self._client, NODE_CLAIMS, {**stored, "metadata": named["metadata"]}, claim) is None:
-            return False
+            return None
+        named = {**stored, "metadata": named["metadata"]}
+        written = await patch_status(self._client, NODE_CLAIMS, named, claim)
+        if written is None:
+            return None
         view = NodeClaim.of(claim)
         if _turned(stored, claim, LAUNCHED):
             self._log.info(
@@ -199,7 +218,7 @@ class ClaimController(ControllerComponent):
             await self._pool_health.tell(claim, success=True)
         if _turned(stored, claim, INITIALIZED):
             self._log.info("initialized nodeclaim", claim=view.name, node=view.node_name)
-        return True
+        return written
 
     async def _give_up(self, claim: JsonObject, launch: LaunchResult) -> None:
         """Nothing will come of it as things are: the pods are looked at anew, with what is known now."""

@@ -50,12 +50,16 @@ class Hydration(ControllerComponent):
 
     def _lacks_label(self, stored: JsonObject) -> bool:
         """Whether a claim or one of its Nodes has to be labelled, which hardly ever is so."""
-        claim = NodeClaim.of(stored)
-        ref = claim.node_class_ref
-        return not all(_is_labelled(one, ref) for one in (stored, *self._nodes_of(claim)))
+        ref = NodeClassRef.from_json((stored.get("spec") or {}).get("nodeClassRef"))
+        label, name = ref.label, ref.name
+        for one in (stored, *self._nodes_of(stored)):
+            if (one["metadata"].get("labels") or {}).get(label) != name:
+                return True
+        return False
 
-    def _nodes_of(self, claim: NodeClaim) -> list[JsonObject]:
-        return self._nodes.lister.by_index(BY_PROVIDER_ID, claim.provider_id) if claim.provider_id else []
+    def _nodes_of(self, stored: JsonObject) -> list[JsonObject]:
+        provider_id = _provider_id(stored)
+        return self._nodes.lister.by_index(BY_PROVIDER_ID, provider_id) if provider_id else []
 
     async def reconcile(self, name: str) -> Result | None:
         """Labels one claim and its Nodes."""
@@ -66,7 +70,7 @@ class Hydration(ControllerComponent):
         if not self._provider.supports(claim.node_class_ref):
             return None
         await self._label(NODE_CLAIMS, stored, claim)
-        for node in self._nodes_of(claim):
+        for node in self._nodes_of(stored):
             await self._label(NODES, node, claim)
         return None
 

@@ -96,7 +96,7 @@ def _matters(old: JsonObject, new: JsonObject) -> bool:
         return False
     before = old.get("spec")
     return (
-        (before is not spec and not (before or {}).get("nodeName"))
+        (before is not spec and not (before or _EMPTY).get("nodeName"))
         or (is_terminating(new) and not is_terminating(old))
         or (old.get("status") is not new.get("status") and is_terminal(new) and not is_terminal(old))
     ) and not is_daemon(new)

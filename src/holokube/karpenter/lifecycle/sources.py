@@ -45,20 +45,25 @@ def basis_of(claim: JsonObject) -> tuple[object, ...]:
     In process what a write leaves alone is the very same object, so that two of these are compared quickly. The last of
     them is the list of conditions, or None.
     """
-    # Of each change several controllers ask, one after the other.
-    last, basis = _last_basis[0]
-    if claim is not last:
-        metadata = claim["metadata"].get
-        basis = (
-            metadata("uid"), metadata("creationTimestamp"), metadata("deletionTimestamp"), metadata("generation"),
-            metadata("labels"), metadata("annotations"), metadata("finalizers"), claim.get("spec"),
-            (claim.get("status") or {}).get("conditions"),
-        )  # fmt: skip
-        _last_basis[0] = claim, basis
+    # Of each change several controllers ask, each of all that have come together before the next one does.
+    known = _known_bases.get(id(claim))
+    if known is not None and known[0] is claim:
+        return known[1]
+    metadata = claim["metadata"].get
+    basis = (
+        metadata("uid"), metadata("creationTimestamp"), metadata("deletionTimestamp"), metadata("generation"),
+        metadata("labels"), metadata("annotations"), metadata("finalizers"), claim.get("spec"),
+        (claim.get("status") or {}).get("conditions"),
+    )  # fmt: skip
+    if len(_known_bases) >= _BASES_KEPT:
+        _known_bases.clear()
+    _known_bases[id(claim)] = claim, basis
     return basis
 
 
-_last_basis: list[tuple[JsonObject | None, tuple[object, ...]]] = [(None, ())]
+_BASES_KEPT: Final = 512
+_known_bases: dict[int, tuple[JsonObject, tuple[object, ...]]] = {}
+"""By the identity of a claim, which is its own for as long as it is kept here."""
 
 
 def claims_of_class(claims: Informer) -> Names:

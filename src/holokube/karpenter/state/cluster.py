@@ -100,6 +100,8 @@ class ClusterState:
         self._unbound_now: tuple[JsonObject, ...] | None = None
         self._deleted_uids: dict[str, None] = {}
         self._mark = ConsolidationMark(clock.time())
+        self._moved_at_s: float | None = None
+        """When something last changed that moves the mark, if that was after anybody last looked."""
         self._version = 0
         self._pod_version = 0
         self._timed_pods: set[str] = set()
@@ -162,8 +164,16 @@ class ClusterState:
 
     def node_named(self, name: str) -> StateNode | None:
         """The node of this name, which is that of its claim until it has registered."""
-        ids = {self._id_of_node.get(name), self._id_of_claim.get(name)}
-        named = [node for one in ids if one and (node := self.node_of(one)) is not None and node.name == name]
+        by_node, by_claim = self._id_of_node.get(name), self._id_of_claim.get(name)
+        if by_claim is None:
+            # Nearly all are asked for by the names of their Nodes, which are not those of claims.
+            node = self.node_of(by_node) if by_node else None
+            return node if node is not None and node.name == name else None
+        named = [
+            node
+            for one in {by_node, by_claim}
+            if one and (node := self.node_of(one)) is not None and node.name == name
+        ]
         return max(named, key=_SERIAL, default=None)
 
     def marked_nodes(self) -> list[StateNode]:
@@ -253,6 +263,10 @@ class ClusterState:
 
     def consolidation_mark(self) -> Mark:
         """Moves when something changes that may make consolidation possible, and every five minutes."""
+        if self._moved_at_s is not None:
+            # Pods come and go by the dozen between two looks, which cannot tell one move from several.
+            self._mark.move(self._moved_at_s)
+            self._moved_at_s = None
         return self._mark.read(self._clock.time())
 
     def __len__(self) -> int:
@@ -337,7 +351,12 @@ class ClusterState:
             entry = self._entries.get((new.get("status") or {}).get("providerID") or "") if old is not None else None
             if entry is not None and entry.claim is old and old is not None and old.get("spec") is new.get("spec"):
                 # Most changes are of the status of a claim that is what was last heard of.
-                self._put_claim(entry, new)
+                if _is_told_alike(old, new):
+                    entry.claim = new
+                    self._version += 1
+                    self._forget(entry)
+                else:
+                    self._put_claim(entry, new)
             else:
                 self.put_claim(new)
             return
@@ -439,8 +458,10 @@ class ClusterState:
                 self._note_protection(key, new)
             self._put_pod(node_name, key, new)
             return
-        self._forget_unbound(key)
-        self._note_protection(key, new)
+        if self._unbound.pop(key, None) is not None:
+            self._unbound_now = None
+        if self._timed_pods or metadata.get("annotations"):
+            self._note_protection(key, new)
         if not node_name:
             self._unbound[key] = new
             self._unbound_now = None
@@ -449,7 +470,7 @@ class ClusterState:
             self._unbind(key, binding, node_name)
             if not is_terminal(new):
                 self._binding[key] = node_name
-                self._move_mark()
+                self._moved_at_s = self._clock.time()
         self._put_pod(node_name, key, new)
 
     def _put_pod(self, node_name: str, key: str, pod: JsonObject) -> None:
@@ -464,15 +485,12 @@ class ClusterState:
 
     def _remove_pod(self, pod: JsonObject) -> None:
         key = object_key(pod)
-        self._forget_unbound(key)
+        if self._unbound.pop(key, None) is not None:
+            self._unbound_now = None
         self._timed_pods.discard(key)
         self._unbind(key, self._binding.pop(key, None), (pod.get("spec") or {}).get("nodeName") or "")
         self.pod_times.forget(key)
         self._move_mark()
-
-    def _forget_unbound(self, key: str) -> None:
-        if self._unbound.pop(key, None) is not None:
-            self._unbound_now = None
 
     def _note_protection(self, key: str, pod: JsonObject) -> None:
         annotations = pod["metadata"].get("annotations")
@@ -514,7 +532,7 @@ class ClusterState:
             entry.before, entry.seen = entry.seen, None
 
     def _move_mark(self) -> None:
-        self._mark.move(self._clock.time())
+        self._moved_at_s = self._clock.time()
 
     def _state_node(self, entry: _Entry) -> StateNode:
         if entry.seen is None:
@@ -539,6 +557,18 @@ def _standing(entry: _Entry) -> tuple[bool, bool] | None:
         return None
     node = StateNode(entry.node, entry.claim, (), entry.is_marked)
     return node.is_initialized, node.is_marked_for_deletion
+
+
+def _is_told_alike(old: JsonObject, new: JsonObject) -> bool:
+    """Whether two states of a claim with an instance stand and count alike, by the identity of what that goes by: most
+    changes tell of pods that came or went, and leave all of it alone."""
+    was, is_, before, after = old["metadata"].get, new["metadata"].get, old["status"].get, new["status"].get
+    return (
+        before("conditions") is after("conditions")
+        and before("capacity") is after("capacity")
+        and was("labels") is is_("labels")
+        and was("deletionTimestamp") is is_("deletionTimestamp")
+    )
 
 
 def _stands_alike(old: JsonObject, new: JsonObject) -> bool:

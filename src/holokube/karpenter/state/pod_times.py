@@ -49,7 +49,8 @@ class PodTimes:
         """The pod is gone."""
         self._seen_s.pop(key, None)
         self._decided.discard(key)
-        self._leave_claim(key)
+        if key in self._claim:
+            self._leave_claim(key)
 
     def _leave_claim(self, key: str) -> None:
         claim = self._claim.pop(key, None)

@@ -28,10 +28,10 @@ class PodWatch:
     def _on_pod(self, _type: EventType, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None:
             return
-        spec, status = new.get("spec") or _EMPTY, new.get("status") or _EMPTY
+        spec, status = new.get("spec"), new.get("status")
         # What a change leaves alone is the very same object as a rule, so that one of the two need not be looked at.
-        is_bound = bool(spec.get("nodeName")) and spec is not old.get("spec") and not _node(old)
-        is_started = status.get("phase") == "Running" and status is not old.get("status") and _phase(old) != "Running"
+        is_bound = spec is not old.get("spec") and bool(_node(new)) and not _node(old)
+        is_started = status is not old.get("status") and _phase(new) == "Running" and _phase(old) != "Running"
         if not is_bound and not is_started:
             return
         now_s = self._clock.time()
@@ -44,8 +44,10 @@ class PodWatch:
 
 
 def _node(pod: JsonObject) -> str:
-    return str((pod.get("spec") or {}).get("nodeName") or "")
+    name: str = (pod.get("spec") or _EMPTY).get("nodeName") or ""
+    return name
 
 
 def _phase(pod: JsonObject) -> str:
-    return str((pod.get("status") or {}).get("phase") or "")
+    phase: str = (pod.get("status") or _EMPTY).get("phase") or ""
+    return phase
