@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, Summary
 from prometheus_client.samples import Sample
@@ -80,6 +80,15 @@ class _BusyHistogram(Histogram):
             self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
 
 
+class _Solves(NamedTuple):
+    """Metrics of the solves that one controller asks for."""
+
+    depth: Gauge
+    unfinished: Gauge
+    duration: Histogram
+    unschedulable: Gauge
+
+
 class KarpenterMetrics:
     """All families, in a registry of their own or in the program's."""
 
@@ -143,7 +152,7 @@ class KarpenterMetrics:
         self._startup = self._pod_summary("pods_startup_duration_seconds", "From the creation of a pod until it runs.")
         self._provisioning_bound = self._pod_summary(
             "pods_provisioning_bound_duration_seconds", "From when a pod was seen pending to its binding.")
-        self._scheduling = self._histogram(
+        self._scheduling = self._busy_histogram(
             "scheduler_scheduling_duration_seconds", "How long one solve takes.", ("controller",))
         self._queue_depth = self._gauge("scheduler_queue_depth", "Pods in the present solve.", ("controller",))
         self._unfinished = self._gauge(
@@ -151,6 +160,8 @@ class KarpenterMetrics:
         self._unschedulable = self._gauge(
             "scheduler_unschedulable_pods_count", "Pods for which no place was found.", ("controller",))
         self._ignored = self._gauge("scheduler_ignored_pods_count", "Pods that ask for what cannot be read.")
+        self._solves: dict[str, _Solves] = {}
+        """What is told of solves, by who asks for them; every batch tells it."""
 
     def _make_disruption(self) -> None:
         prefix = "voluntary_disruption_"
@@ -247,14 +258,25 @@ class KarpenterMetrics:
 
     def solve_begun(self, controller: str, pods: int, since_begin_s: Callable[[], float]) -> None:
         """``since_begin_s`` is asked whenever somebody looks while the solve goes on."""
-        self._queue_depth.labels(controller).set(pods)
-        self._unfinished.labels(controller).set_function(since_begin_s)
+        solves = self._solves_of(controller)
+        solves.depth.set(pods)
+        solves.unfinished.set_function(since_begin_s)
 
     def solve_finished(self, controller: str, took_s: float, unschedulable: int) -> None:
-        self._queue_depth.labels(controller).set(0)
-        self._unfinished.labels(controller).set_function(float)
-        self._scheduling.labels(controller).observe(took_s)
-        self._unschedulable.labels(controller).set(unschedulable)
+        solves = self._solves_of(controller)
+        solves.depth.set(0)
+        solves.unfinished.set_function(float)
+        solves.duration.observe(took_s)
+        solves.unschedulable.set(unschedulable)
+
+    def _solves_of(self, controller: str) -> _Solves:
+        found = self._solves.get(controller)
+        if found is None:
+            found = self._solves[controller] = _Solves(
+                self._queue_depth.labels(controller), self._unfinished.labels(controller),
+                self._scheduling.labels(controller), self._unschedulable.labels(controller),
+            )  # fmt: skip
+        return found
 
     def pods_ignored(self, count: int) -> None:
         self._ignored.set(count)

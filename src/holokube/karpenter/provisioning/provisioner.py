@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from holokube.base.clock import Clock
+from holokube.base.identity import are_same
 from holokube.base.log import get_logger
 from holokube.karpenter.events import Publisher
 from holokube.karpenter.metrics import PROVISIONED, KarpenterMetrics
@@ -57,6 +58,8 @@ class Provisioner:
         self._waits_for_sync = False
         self._booked: dict[int, JsonObject] = {}
         """The pods of the last solve, by their identity, which is theirs for as long as they are kept here."""
+        self._booked_in_order: Sequence[JsonObject] = ()
+        """The same pods."""
 
     async def run(self, stop: StopSignal) -> None:
         self._waits_for_sync = False
@@ -118,12 +121,15 @@ class Provisioner:
 
     def _book(self, pods: Sequence[JsonObject], failed: Iterable[str]) -> None:
         """Notes that decisions were made; those about pods that are bound already are about capacity only."""
-        before, booked = self._booked, {id(pod): pod for pod in pods}
         without = set(failed)
+        if not without and are_same(pods, self._booked_in_order):
+            # While nodes come up the same pods wait for them, pass after pass.
+            return
+        before, booked = self._booked, {id(pod): pod for pod in pods}
         if not without and booked.keys() == before.keys():
             return
         now_s, times = self._clock.time(), self._state.pod_times
-        self._booked = booked
+        self._booked, self._booked_in_order = booked, pods
         # Those of the last solve were decided upon when they were just like this.
         for pod in pods if without else [pod for one, pod in booked.items() if one not in before]:
             if (pod.get("spec") or {}).get("nodeName"):

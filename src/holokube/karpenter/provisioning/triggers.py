@@ -22,6 +22,8 @@ from holokube.runtime.sources import InformerSource, enqueue_self
 from holokube.runtime.stop import StopSignal
 
 _CHANGED: Final = "changed"
+_ONE_ITEM: Final = (_CHANGED,)
+_EMPTY: Final[JsonObject] = {}
 LOOK_AGAIN_S: Final = 10.0
 """A pod may not end up where a solve saw it: it counts anew until it is bound."""
 
@@ -40,7 +42,8 @@ class PodTrigger(ControllerComponent):
         self._pods = informers.get(PODS)
         self._batcher = batcher
         self._pod_times = pod_times
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, JsonObject | None] = {}
+        """Pods that were told of since the last look, by key; each as it was found to wait, or None."""
         self._parties: dict[str, dict[str, JsonObject]] = {}
         """By name of a party: its pods by key, as they were at their last look."""
         self._waiting: set[str] = set()
@@ -48,7 +51,7 @@ class PodTrigger(ControllerComponent):
         self._party_names = (f"party-{number}" for number in count())
         self._controller = Controller(
             clock, self.name, self.reconcile,
-            sources=[InformerSource(self._pods, self._note, concerns=self._concerns)],
+            sources=[InformerSource(self._pods, _as_changed, concerns=self._takes_note)],
         )  # fmt: skip
 
     async def run(self, stop: StopSignal) -> None:
@@ -57,16 +60,18 @@ class PodTrigger(ControllerComponent):
         self._waiting.clear()
         await super().run(stop)
 
-    def _concerns(self, _old: JsonObject | None, new: JsonObject | None) -> bool:
+    def _takes_note(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Of a pod's many changes, those to a pod that waits; once it does not, its next look comes by itself."""
-        if new is not None and not (new.get("spec") or {}).get("nodeName") and is_provisionable(new):
+        if new is not None and not (new.get("spec") or _EMPTY).get("nodeName") and is_provisionable(new):
+            self._changed[object_key(new)] = new
             return True
         # Nothing but parties waits for its time.
-        return bool(self._parties) and self._is_due()
-
-    def _note(self, pod: JsonObject) -> tuple[str, ...]:
-        self._changed[object_key(pod)] = None
-        return (_CHANGED,)
+        if not self._parties or not self._controller.queue.has_due:
+            return False
+        pod = new if new is not None else old
+        if pod is not None:
+            self._changed[object_key(pod)] = None
+        return True
 
     async def reconcile(self, item: str) -> Result | None:
         """Triggers for the pods that wait: those that have changed, or those of a party."""
@@ -80,9 +85,11 @@ class PodTrigger(ControllerComponent):
         party: dict[str, JsonObject] = {}
         now_s = self._clock.time()
         triggered: list[str] = []
-        for key in changed:
-            pod = self._pods.lister.by_key(key)
-            if pod is not None and is_provisionable(pod):
+        by_key = self._pods.lister.by_key
+        for key, known in changed.items():
+            pod = by_key(key)
+            # Most are still what was told.
+            if pod is not None and (pod is known or is_provisionable(pod)):
                 triggered.append(pod["metadata"]["uid"])
                 self._pod_times.seen(key, now_s)
                 if key not in self._waiting:
@@ -112,6 +119,11 @@ class PodTrigger(ControllerComponent):
             self._batcher.trigger_all([pod["metadata"]["uid"] for pod in left.values()])
             self._parties[name] = left
         return bool(left)
+
+
+def _as_changed(_pod: JsonObject) -> tuple[str, ...]:
+    """All pods that have changed are one item of the queue."""
+    return _ONE_ITEM
 
 
 class NodeTrigger(ControllerComponent):
