@@ -15,32 +15,38 @@ from holokube.kube.errors import Conflict, Invalid, NotFound
 from holokube.kube.patch.merge_patch import create_merge_patch
 from holokube.kube.types import JsonObject
 
+Written = Coroutine[Any, Any, JsonObject | None]
 
-async def patch_object(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
+
+def patch_object(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> Written:
     """Writes what changed outside of the status. The object as it is now; None when it is gone."""
     if new is old:
-        return new
+        return _as_it_is(new)
     patch = create_merge_patch(_without_status(old), _without_status(new))
     if not patch:
-        return new
-    return await _send(client, resource, old, patch, "")
+        return _as_it_is(new)
+    return _send(client, resource, old, patch, "")
 
 
-async def patch_status(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject | None:
+def patch_status(client: Client, resource: Resource, old: JsonObject, new: JsonObject) -> Written:
     """Writes what changed in the status. The object as it is now; None when it is gone."""
-    if new is old:
-        return new
-    patch = create_merge_patch(old.get("status") or {}, new.get("status") or {})
+    before, after = old.get("status") or {}, new.get("status") or {}
+    if before is after:
+        return _as_it_is(new)
+    patch = create_merge_patch(before, after)
     if not patch:
-        return new
-    return await _send(client, resource, old, {"status": patch}, "status")
+        return _as_it_is(new)
+    return _send(client, resource, old, {"status": patch}, "status")
 
 
-def set_status(
-    client: Client, resource: Resource, obj: JsonObject, fields: JsonObject
-) -> Coroutine[Any, Any, JsonObject | None]:
+def set_status(client: Client, resource: Resource, obj: JsonObject, fields: JsonObject) -> Written:
     """Writes fields of the status that are known to have changed. The object as it is now; None when it is gone."""
     return _send(client, resource, obj, {"status": fields}, "status")
+
+
+async def _as_it_is(obj: JsonObject) -> JsonObject | None:
+    """There is nothing to be written."""
+    return obj
 
 
 async def delete_object(client: Client, resource: Resource, obj: JsonObject) -> bool:

@@ -94,7 +94,15 @@ def tolerates_disruption(pod: JsonObject) -> bool:
     tolerations = (pod.get("spec") or {}).get("tolerations")
     if not tolerations:
         return False
-    return _tolerate_disruption(tuple(tuple(sorted(toleration.items())) for toleration in tolerations))
+    # Pods of one template share the list, and are asked about one after the other.
+    last, answer = _last_tolerations[0]
+    if tolerations is not last:
+        answer = _tolerate_disruption(tuple(tuple(sorted(toleration.items())) for toleration in tolerations))
+        _last_tolerations[0] = tolerations, answer
+    return answer
+
+
+_last_tolerations: list[tuple[list[JsonObject] | None, bool]] = [(None, False)]
 
 
 @lru_cache(maxsize=4096)
