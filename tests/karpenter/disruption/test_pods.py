@@ -59,6 +59,13 @@ def test_a_duration_protects_a_pod_that_has_not_started() -> None:
     assert pods.is_protected(pod("a", annotations={PROTECTED: "1s"}, started_s=None), NOW_S)
 
 
+def test_what_pods_tolerate_is_their_own_whoever_was_asked_about_before() -> None:
+    all_of_it, something = [{"operator": "Exists"}], [{"key": "other", "operator": "Exists"}]
+    lists = [all_of_it, something, something, all_of_it, [], something, all_of_it, all_of_it]
+    found = [pods.tolerates_disruption(pod("a", tolerations=one)) for one in lists]
+    assert found == [one is all_of_it for one in lists]
+
+
 @pytest.mark.parametrize(
     ("toleration", "expected"),
     [
