@@ -1,4 +1,4 @@
-"""The interpreter of expressions comes without its interactive shell."""
+"""The package that evaluates expressions is imported without the program that it brings along."""
 
 from __future__ import annotations
 
@@ -7,19 +7,34 @@ import sys
 
 import pytest
 
-ASKED = """
+pytest.importorskip("cel")
+
+QUICKLY = """
 import sys
 from holokube.apiserver.expressions import interpreter, syntax_problem
-assert interpreter() is interpreter()
-assert interpreter().compile("1 + 1").execute({}) == 2
-assert syntax_problem("1 +") and not syntax_problem("1 + 1")
-assert "cel.cli" not in sys.modules
+found = interpreter()
+assert found.compile("1 + 1").execute({}) == 2
+assert syntax_problem("1 +") and not syntax_problem("1")
+assert not {"cel.cli", "typer", "prompt_toolkit"} & {*sys.modules} and not hasattr(found, "cli")
+assert interpreter() is found
 import cel.cli
-assert cel.cli.__file__
-assert interpreter() is cel and sys.modules["cel.cli"] is cel.cli
+assert cel is found and cel.cli.__file__, "who wants the program gets it"
+"""
+AFTER_SOMEBODY_ELSE = """
+import cel
+from holokube.apiserver.expressions import interpreter
+assert interpreter() is cel and cel.cli.__file__
+"""
+NOT_INSTALLED = """
+import sys
+sys.modules["cel"] = None
+from holokube.apiserver.expressions import interpreter, syntax_problem
+assert interpreter() is None and not syntax_problem("1 +")
+del sys.modules["cel"]
+assert interpreter() is not None
 """
 
 
-def test_the_shell_of_the_interpreter_is_imported_only_by_those_who_want_it() -> None:
-    pytest.importorskip("cel")
-    subprocess.run([sys.executable, "-c", ASKED], check=True)
+@pytest.mark.parametrize("program", [QUICKLY, AFTER_SOMEBODY_ELSE, NOT_INSTALLED])
+def test_the_interpreter_comes_alone(program: str) -> None:
+    subprocess.run([sys.executable, "-c", program], check=True)

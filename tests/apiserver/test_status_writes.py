@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holokube.apiserver.metadata import RENEWED, STORED_FIELDS
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.status_writes import StatusWrites
+from holokube.client.client import Client, PatchType
+from holokube.client.inprocess import InProcessTransport
+from holokube.client.resources import Resource
 from holokube.kube.errors import ApiError
 from tests.apiserver.crds.steps import LAB, define, definition, widget, with_spec
 from tests.apiserver.test_settled import STRATEGIC, job
@@ -127,6 +132,38 @@ def test_another_status_in_the_same_object_becomes_what_it_becomes_the_long_way(
         for way in ("replace", "patch", "make"):
             patch.setattr(StatusWrites, way, the_long_way)
         assert quick == outcomes(steps, tracks)
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=STEPS, tracks=st.booleans())
+def test_what_is_said_to_have_another_status_only_is_otherwise_the_very_same(steps: list[Any], tracks: bool) -> None:
+    async def body(world: World) -> None:
+        world.registry.tracks_managed_fields = tracks
+        await make_all(world)
+        client = Client(InProcessTransport(world.registry))
+        watches = [world.store.watch(bucket, since=world.store.revision) for bucket in world.store.buckets()]
+        for plural, status, _, how, _ in steps:
+            served, now = world.served(plural, PLURALS[plural]), world.get(plural, "j", PLURALS[plural])
+            resource = Resource(served.group, served.version, plural, served.kind, served.namespaced)
+            space = now["metadata"].get("namespace")
+            with contextlib.suppress(ApiError):
+                if how in (MERGE, STRATEGIC):
+                    await client.patch_status(
+                        resource, "j", {"status": status}, namespace=space, type=PatchType(how)
+                    )
+                else:
+                    await client.update_status(resource, {**now, "status": status})
+        for event in (event for watch in watches for event in watch.pop_all()):
+            if event.stored.only_status:
+                assert event.previous is not None
+                old, new = event.previous.obj, event.stored.obj
+                assert [*new] == STORED_FIELDS
+                assert all(new[part] is old[part] for part in ("kind", "apiVersion", "spec"))
+                was, is_ = old["metadata"], new["metadata"]
+                for part in (was.keys() | is_.keys()) - RENEWED:
+                    assert is_[part] is was[part]
+
+    in_world(body)
 
 
 def test_an_object_that_has_changed_since_is_a_conflict() -> None:

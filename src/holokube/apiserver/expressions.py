@@ -7,22 +7,34 @@ from types import ModuleType
 from typing import Any, Final
 
 _SHELL: Final = "cel.cli"
+"""A program for the command line that the package brings along: it takes a fifth of a second to import, most of it for
+libraries that draw on terminals, and nothing here needs it."""
 
 
 def interpreter() -> Any | None:
     """The package that compiles expressions, or nothing."""
-    # The package brings its interactive shell along, whose import takes far longer than all that is needed here. An
-    # empty module stands in for it meanwhile; whoever wants the shell imports it afterwards.
-    stand_in = ModuleType(_SHELL)
-    is_standing_in = sys.modules.setdefault(_SHELL, stand_in) is stand_in
+    if "cel" not in sys.modules and _SHELL not in sys.modules:
+        _import_without_shell()
     try:
         import cel
     except ImportError:
         return None
-    finally:
-        if is_standing_in:
-            del sys.modules[_SHELL]
     return cel
+
+
+def _import_without_shell() -> None:
+    """Import the package with nothing in the place of its program; whoever asks for that later gets it. Where it cannot
+    be imported so, it is left to be imported as it is."""
+    nothing = sys.modules[_SHELL] = ModuleType(_SHELL)
+    try:
+        import cel
+    except (ImportError, AttributeError):
+        pass
+    else:
+        if getattr(cel, "cli", None) is nothing:
+            del cel.cli
+    finally:
+        del sys.modules[_SHELL]
 
 
 def syntax_problem(expression: str) -> str:

@@ -285,17 +285,25 @@ def _delete_body(body: Any) -> dict[str, Any]:
         raise BadRequest("the body of a delete must be a DeleteOptions object")
     if body.get("kind") not in (None, "", "DeleteOptions"):
         raise BadRequest(f"decoded object cannot be converted to DeleteOptions: {body.get('kind')}")
+    for key, value in body.items():
+        if key in _DELETE_FIELDS and type(value) is not _DELETE_FIELDS[key]:
+            _check_delete_fields(body)
+            break
+    preconditions = body.get("preconditions")
+    if preconditions:
+        for key in ("uid", "resourceVersion"):
+            if not isinstance(preconditions.get(key), (str, NoneType)):
+                raise BadRequest(f"DeleteOptions.preconditions.{key} must be a string")
+    return body
+
+
+def _check_delete_fields(body: dict[str, Any]) -> None:
     for key, wanted in _DELETE_FIELDS.items():
         if key not in body:
             continue
         value = body[key]
         if value is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
             raise BadRequest(f"DeleteOptions.{key} has the wrong type")
-    preconditions = body.get("preconditions") or {}
-    for key in ("uid", "resourceVersion"):
-        if not isinstance(preconditions.get(key), (str, NoneType)):
-            raise BadRequest(f"DeleteOptions.preconditions.{key} must be a string")
-    return body
 
 
 def check_dry_run(value: Any, errors: FieldErrors) -> bool:

@@ -172,15 +172,17 @@ def _odd(_value: Any, _depth: int) -> Any:
     raise Odd
 
 
-is_canonical_time: Final = re.compile(
-    r"[12]\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ",
-    re.ASCII,
-).fullmatch
+# A fleet writes the same few times into everything.
+is_canonical_time: Final = lru_cache(maxsize=4096)(
+    re.compile(
+        r"[12]\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+        r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ",
+        re.ASCII,
+    ).fullmatch
+)
 """Whether a text is a time in the form in which they are written, on a day that every year has; others may be, too."""
 
 
-# A fleet writes the same few times into everything.
 @lru_cache(maxsize=4096)
 def _canonical_time(value: str) -> str:
     if is_canonical_time(value):

@@ -65,20 +65,17 @@ Path = tuple[Any, ...]
 class Form:
     """A dict or list in which some values have to be filled in. All others are shared: they are never changed."""
 
-    __slots__ = ("_base", "_copies", "_filled_with", "_last", "_places", "_shared", "_times")
+    __slots__ = ("_base", "_copies", "_places", "_shared")
 
     def __init__(self, part: _Part, times: set[int], *, is_shared: bool = False) -> None:
-        """``times`` are the values that are times; one that is shared is asked for by ``at_times``."""
+        """``times`` are the values that are times; one that is shared is asked for by its ``_Shared``."""
         self._base = part.value
         self._copies: list[tuple[int, Any, Any]] = []
         """What is inside has to be copied too: the number of the copy that it is in, where, and what."""
         self._places: list[tuple[int, str, int]] = []
         """In which copy which key gets which value."""
-        self._shared: list[tuple[int, Any, Form]] = []
-        """What inside needs nothing but times: many pods have these in common."""
-        self._times = itemgetter(*sorted(part.needs))
-        self._filled_with: Any = None
-        self._last: Any = None
+        self._shared: dict[frozenset[int], _Shared] = {}
+        """What inside needs nothing but times, by which: many pods have these in common."""
         # What needs the very times of a whole that is shared is shared with it, and not by itself.
         self._collect(part, times, part.needs if is_shared else set(), 0)
 
@@ -86,7 +83,10 @@ class Form:
         self._places.extend((number, key, place) for key, place in part.places)
         for at, inner in part.parts:
             if inner.needs <= times and inner.needs != whole:
-                self._shared.append((number, at, Form(inner, times, is_shared=True)))
+                needs = frozenset(inner.needs)
+                if needs not in self._shared:
+                    self._shared[needs] = _Shared(needs)
+                self._shared[needs].add(number, at, Form(inner, times, is_shared=True))
             else:
                 self._copies.append((number, at, inner.value))
                 self._collect(inner, times, whole, len(self._copies))
@@ -98,15 +98,32 @@ class Form:
             made.append(part)
         for number, key, place in self._places:
             made[number][key] = values[place]
-        for number, at, form in self._shared:
-            made[number][at] = form.at_times(values)
+        for shared in self._shared.values():
+            for number, at, part in shared.at_times(values):
+                made[number][at] = part
         return made[0]
 
-    def at_times(self, values: Values) -> Any:
-        """As ``filled``, the very same for all that is filled in with the same times one after the other."""
+
+class _Shared:
+    """Parts that need the same times, and nothing else."""
+
+    __slots__ = ("_filled_with", "_forms", "_last", "_times")
+
+    def __init__(self, needs: frozenset[int]) -> None:
+        self._times = itemgetter(*sorted(needs))
+        self._forms: list[tuple[int, Any, Form]] = []
+        self._filled_with: Any = None
+        self._last: list[tuple[int, Any, Any]] = []
+
+    def add(self, number: int, at: Any, form: Form) -> None:
+        self._forms.append((number, at, form))
+
+    def at_times(self, values: Values) -> list[tuple[int, Any, Any]]:
+        """The parts and where they belong, the very same for all that is filled in with the same times one after the
+        other."""
         wanted = self._times(values)
         if wanted != self._filled_with:
-            self._last = self.filled(values)
+            self._last = [(number, at, form.filled(values)) for number, at, form in self._forms]
             self._filled_with = wanted
         return self._last
 

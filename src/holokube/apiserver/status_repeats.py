@@ -35,6 +35,7 @@ _BEYOND: Final = (b'"nominatedNodeName":', b'"resourceClaimStatuses":')
 _ENDED: Final = b'"terminated":'
 _CONTAINERS: Final = b'"containerID":'
 
+_tuple = tuple.__new__
 Key = tuple[Any, ...]
 TriePlan = list[tuple[str, int, "TriePlan | None", Trie]]
 """Per key of a set of fields: the key, or which address stands in it (-1 for none), and what is below."""
@@ -81,7 +82,8 @@ class _Known:
         status = self.status if self.form is None else self.form.filled(values)
         changed = self.changed if self.changed_plan is None else _filled(self.changed_plan, values)
         removed = self.removed if self.removed_plan is None else _filled(self.removed_plan, values)
-        return Change(status, changed, removed)
+        # As the constructor does, which is a function of Python.
+        return _tuple(Change, (status, changed, removed))
 
 
 class StatusRepeats:
@@ -112,7 +114,6 @@ class StatusRepeats:
         """What becomes of a patch if that is found while it is read, else what is asked for."""
         try:
             new = orjson.dumps(patch, option=STRICTLY)
-            text: Key = (id(before), new, others)
             hint: Key = ()
             if type(patch) is dict and "containerStatuses" in patch:
                 hint = (id(template), len(patch), len(before), others)
@@ -120,7 +121,7 @@ class StatusRepeats:
                 if guessed is not None:
                     return guessed
             else:
-                same = self._same.get(text)
+                same = self._same.get((id(before), new, others))
                 if same is not None and same[0] is before:
                     return same[1]
             _, parts, values = self._open(before)
@@ -130,6 +131,7 @@ class StatusRepeats:
         places: dict[bytes, int] = {}
         equals = tuple([places.setdefault(value, len(places)) for value in values + more[1::2]])
         del more[1::2]
+        text: Key = (id(before), new, others)
         return Asked(before, text, (others, equals, len(parts), *parts, *more), [*places], None, patch, hint)
 
     def _guess(self, hint: Key, before: JsonObject, patch: JsonObject, new: bytes) -> Change | None:

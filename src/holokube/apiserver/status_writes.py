@@ -75,7 +75,7 @@ class StatusWrites:
             return None
         kind = registry.kind_of(served)
         if not kind.repeats_status:
-            return self._patched(served, kind, old, content_type, body, options, caller, [])
+            return self._patched(served, kind, old, content_type, body, options, caller, [], key)
         patch = _patch_of_status(old, content_type, body, options)
         if patch is _MORE or not registry.admission.has_no_say(served, "UPDATE", "status", namespace):
             return None
@@ -94,7 +94,7 @@ class StatusWrites:
         if status == known and is_unchanged(new, before):
             return old
         stored = store.update(served.bucket, key, new, owned=True)
-        stored.checked, stored.settled = True, old.settled
+        stored.checked, stored.settled, stored.only_status = True, old.settled, True
         return stored if served.shows_stored else conversion.to_served(served, stored)
 
     async def make(
@@ -121,23 +121,30 @@ class StatusWrites:
     ) -> Stored | None:
         """As ``replace``, where there is no disk to wait for; None, with nothing done, if it has to go another way."""
         store = self._registry.store
-        old = store.get(served.bucket, f"{namespace}/{name}" if served.namespaced else name)
+        key = f"{namespace}/{name}" if served.namespaced else name
+        old = store.get(served.bucket, key)
         if old is None or not store.is_durable_at_once:
             return None
-        return self._replaced(served, old, body, options, caller, [])
+        return self._replaced(served, old, body, options, caller, [], key)
 
     def _replaced(
-        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller, warnings: list[str]
-    ) -> Stored | None:
-        value = body.value if isinstance(body, Body) else body
+        self, served: Served, old: Stored, body: Any, options: WriteOptions, caller: Caller, warnings: list[str],
+        key: str = "",
+    ) -> Stored | None:  # fmt: skip
+        value = body
+        if type(value) is not dict:
+            value = body.value if isinstance(body, Body) else None
+            if type(value) is not dict:
+                return None
         before = old.obj
-        if type(value) is not dict or value.get("metadata") is not before["metadata"] or not old.checked:
+        if value.get("metadata") is not before["metadata"] or not old.checked:
             return None
-        if served.custom or [*before] != STORED_FIELDS or value.keys() != before.keys():
+        if served.custom or not _has_stored_fields(old) or len(value) != len(before) or "status" not in value:
             return None
+        # That it has no other fields than the stored object is seen by their number, and by these being the same.
         if (
-            value["spec"] is not before["spec"] or value["kind"] is not before["kind"]
-            or value["apiVersion"] is not before["apiVersion"]
+            value.get("spec") is not before["spec"] or value.get("kind") is not before["kind"]
+            or value.get("apiVersion") is not before["apiVersion"]
         ):  # fmt: skip
             return None
         kind = self._registry.kind_of(served)
@@ -146,7 +153,7 @@ class StatusWrites:
         status = read_status(served, kind, before, value["status"])
         if status is None:
             return None
-        return self._replace(served, kind, old, status, options, caller, warnings, checked=False)
+        return self._replace(served, kind, old, status, options, caller, warnings, key, checked=False)
 
     async def patch(
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
@@ -159,25 +166,30 @@ class StatusWrites:
 
     def _patched(
         self, served: Served, kind: Kind, old: Stored, content_type: str, body: Any, options: WriteOptions,
-        caller: Caller, warnings: list[str],
+        caller: Caller, warnings: list[str], key: str = "",
     ) -> Stored | None:  # fmt: skip
-        value = body.value if isinstance(body, Body) else body
+        value = body
+        if type(value) is not dict:
+            value = body.value if isinstance(body, Body) and not body.duplicate_fields else None
+            if type(value) is not dict:
+                return None
         before = old.obj
-        if type(value) is not dict or not old.checked or not _concerns_status(value, before["metadata"]):
+        if not old.checked or not _concerns_status(value, before["metadata"]):
             return None
-        if content_type not in (MERGE_PATCH, STRATEGIC) or (isinstance(body, Body) and body.duplicate_fields):
+        is_custom = served.custom
+        if content_type != MERGE_PATCH and (content_type != STRATEGIC or is_custom):
             return None
-        if served.custom and (content_type == STRATEGIC or not old.settled):
+        if is_custom and not old.settled:
             return None
-        if [*before] != STORED_FIELDS and not (served.custom and [*before] == _FIELDS_BUT_STATUS):
+        if not _has_stored_fields(old) and not (is_custom and [*before] == _FIELDS_BUT_STATUS):
             return None
         if not self._may_put(served, kind, before, options):
             return None
-        if isinstance(kind, CustomKind) and type(value["status"]) is dict:
+        if is_custom and isinstance(kind, CustomKind) and type(value["status"]) is dict:
             fields, patch = kind.status_fields, value["status"]
             status = fields.patched(before["status"], patch) if "status" in before else fields.first(patch)
             if status is not None:
-                return self._replace(served, kind, old, status, options, caller, warnings)
+                return self._replace(served, kind, old, status, options, caller, warnings, key)
         live = {"status": before["status"]} if "status" in before else {}
         try:
             patched = apply_plain_patch(served, live, content_type, {"status": value["status"]})
@@ -216,10 +228,12 @@ class StatusWrites:
 
     def _replace(
         self, served: Served, kind: Kind, old: Stored, status: JsonObject, options: WriteOptions, caller: Caller,
-        warnings: list[str], *, checked: bool = True,
+        warnings: list[str], key: str = "", *, checked: bool = True,
     ) -> Stored | None:  # fmt: skip
         """Compare, check and write a status that was read."""
         before = old.obj
+        # Who prepares it may change more.
+        only_status = True
         if not self._registry.tracks_managed_fields:
             new = _with_status(before, status)
         else:
@@ -231,11 +245,12 @@ class StatusWrites:
         if not checked:
             if type(kind).prepare_status_update is not Kind.prepare_status_update and not kind.prepares_only_metadata:
                 kind.prepare_status_update(new, before, self._registry.write_context(caller))
+                only_status = False
             errors = FieldErrors()
             kind.validate_status_update(new, before, errors)
             if errors.causes:
                 return None
-        return self._store(served, old, new, options, caller, warnings)
+        return self._store(served, old, new, options, caller, warnings, key, only_status=only_status)
 
     def _changed(
         self, served: Served, before: JsonObject, status: JsonObject, change: Change, options: WriteOptions,
@@ -259,8 +274,9 @@ class StatusWrites:
         return {**before, "metadata": meta, "status": status}
 
     def _store(
-        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller, warnings: list[str]
-    ) -> Stored | None:
+        self, served: Served, old: Stored, new: JsonObject, options: WriteOptions, caller: Caller, warnings: list[str],
+        key: str = "", *, only_status: bool = True,
+    ) -> Stored | None:  # fmt: skip
         """Write an object that is known to be valid, unless nothing changed: what a status lost on its way here may
         have been given back to it."""
         registry, before = self._registry, old.obj
@@ -278,11 +294,12 @@ class StatusWrites:
             warnings.clear()
             return old
         try:
-            key = f"{namespace}/{name}" if served.namespaced else name
+            if not key:
+                key = f"{namespace}/{name}" if served.namespaced else name
             stored = registry.store.update(served.bucket, key, new, expected=old.revision, owned=True)
         except (RevisionMismatch, KeyMissing):
             raise conflict(served.group, served.plural, name, OBJECT_WAS_MODIFIED) from None
-        stored.checked, stored.settled = True, old.settled
+        stored.checked, stored.settled, stored.only_status = True, old.settled, only_status
         return stored if served.shows_stored else conversion.to_served(served, stored)
 
     def learn(
@@ -320,9 +337,14 @@ def _patch_of_status(old: Stored, content_type: str, body: Any, options: WriteOp
         if len(value) != 2 or type(named) is not dict or len(named) != 1 or named.get("uid") != meta["uid"]:
             return _MORE
     # Annotations may have to agree with the spec; those of an object that is settled do.
-    if ("annotations" in meta and not old.settled) or [*before] != STORED_FIELDS:
+    if ("annotations" in meta and not old.settled) or not _has_stored_fields(old):
         return _MORE
     return value["status"]
+
+
+def _has_stored_fields(old: Stored) -> bool:
+    """Whether an object has the fields that most have, in their order; what came of such a write has."""
+    return old.only_status or [*old.obj] == STORED_FIELDS
 
 
 def _with_status(before: JsonObject, status: JsonObject) -> JsonObject:
@@ -344,4 +366,7 @@ def _concerns_status(patch: JsonObject, meta: JsonObject) -> bool:
     named = patch.get("metadata")
     if len(patch) > 2 or type(named) is not dict:
         return False
-    return named == {key: meta[key] for key in named if key in MEANT_FOR}
+    for key, value in named.items():  # noqa: SIM110 - all() with a generator costs twice as much
+        if key not in MEANT_FOR or value != meta[key]:
+            return False
+    return True

@@ -199,13 +199,13 @@ class WatchStream:
             return None
         now = self._clock.monotonic()
         if self._deadline is not None and now >= self._deadline:
-            return self._due_bookmark() if self._is_followed else None
+            return self.due_bookmark() if self._is_followed else None
         until = self._deadline
         # One who is told in the same process needs to know how far he is only when he comes back.
         if self._bookmarks and not (self._is_followed and until is not None):
             if now >= self._next_bookmark:
                 self._next_bookmark = now + BOOKMARK_EVERY_S
-                due = self._due_bookmark()
+                due = self.due_bookmark()
                 if due is not None:
                     return due
             until = self._next_bookmark if until is None else min(until, self._next_bookmark)
@@ -213,7 +213,22 @@ class WatchStream:
             self._set_timer(until)
         return ()
 
-    def _due_bookmark(self) -> list[WatchEvent] | None:
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to ``poll`` that is not about time."""
+        watch = self._watch
+        return bool(self._ready) or self._failed or watch is None or watch.closed or bool(watch.pending)
+
+    def wait(self) -> bool:
+        """What ``poll`` comes to when nothing has come for one who is told in the same process: a timer is set for the
+        end. False if there is no end, or it has come."""
+        until = self._deadline
+        if until is None or until <= self._clock.monotonic():
+            return False
+        self._set_timer(until)
+        return True
+
+    def due_bookmark(self) -> list[WatchEvent] | None:
         """How far the reader is, unless there is nothing to say that he has not been told."""
         reached = self._watch.last_revision if self._watch is not None and self._bookmarks else 0
         return [self._bookmark(max(reached, self._skip_until))] if reached > self._last_bookmark_revision else None

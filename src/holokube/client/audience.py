@@ -84,6 +84,19 @@ def aspects_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
     return found
 
 
+def aspects_of_status(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
+    """As ``aspects_changed``, of two states in which all that it looks at but the status is the same."""
+    before, after = old.get("status"), new.get("status")
+    if before is after:
+        return ANYTHING_ELSE
+    if not before or not after:
+        return ANYTHING_ELSE | STATUS | PHASE | ENDING
+    phase, phase_now = before.get("phase"), after.get("phase")
+    if phase == phase_now:
+        return ANYTHING_ELSE | STATUS
+    return ANYTHING_ELSE | STATUS | PHASE | (ENDING if phase in _OVER or phase_now in _OVER else 0)
+
+
 @dataclass(slots=True, eq=False)
 class Listener:
     """One who is told, and of what."""

@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Any
 
 from holokube.client.resources import PODS, Resource
-from holokube.client.transport import JSON, Call, GoOn, OnEvents, Transport, WatchEvent, close_stream
+from holokube.client.transport import JSON, Call, GoOn, OnEvents, OnStored, Transport, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, Expired, Gone
 
 JsonObject = dict[str, Any]
 
-_Follow = Callable[[OnEvents, GoOn | None], Awaitable[None]]
+_Follow = Callable[[OnEvents, GoOn | None, OnStored | None], Awaitable[None]]
 
 _tuple = tuple.__new__
 """Makes a ``Call`` as its constructor does, which is a function of Python: all that is written comes by here."""
@@ -195,11 +195,13 @@ class Client:
         timeout_s: int | None = None,
         bookmarks: bool = True,
         go_on: Callable[[], int] | None = None,
+        on_stored: OnStored | None = None,
     ) -> None:
         """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it.
 
         ``go_on`` tells for how many seconds another watch should last that is begun where this one ends; this one may
-        then last on instead.
+        then last on instead. Where events are at hand as the store of a server in the same process has them,
+        ``on_stored`` is called in place of ``on_events``.
         """
         stream = self._open_watch(
             resource, namespace, resource_version, label_selector, field_selector, timeout_s, bookmarks, False
@@ -207,7 +209,7 @@ class Client:
         try:
             follow: _Follow | None = getattr(stream, "follow", None)
             if follow is not None:
-                await follow(on_events, None if go_on is None else partial(self._go_on, go_on))
+                await follow(on_events, None if go_on is None else partial(self._go_on, go_on), on_stored)
             else:
                 async for event in stream:
                     on_events((event,))
@@ -297,7 +299,12 @@ class Client:
         *,
         field_manager: str = "",
     ) -> Coroutine[Any, Any, JsonObject]:
-        return self.update(resource, obj, namespace, subresource="status", field_manager=field_manager)
+        # As ``update`` has it, without a call: nothing is written more often than a status.
+        meta = obj.get("metadata", {})
+        name, space = str(meta.get("name") or ""), namespace or meta.get("namespace")
+        query = _write_query(False, field_manager) if field_manager else {}
+        body = _typed(resource, obj, "status")
+        return self.transport.call(_named("update", resource, name, space, "status", query, body))
 
     def patch(
         self,
@@ -330,8 +337,10 @@ class Client:
         type: PatchType = PatchType.MERGE,
         field_manager: str = "",
     ) -> Coroutine[Any, Any, JsonObject]:
-        return self.patch(
-            resource, name, patch, namespace=namespace, type=type, subresource="status", field_manager=field_manager
+        # As ``patch`` has it, without a call.
+        query = _write_query(False, field_manager) if field_manager else {}
+        return self.transport.call(
+            _named("patch", resource, name, namespace, "status", query, patch, type._value_)
         )
 
     async def apply(
@@ -421,7 +430,7 @@ class Client:
             "metadata": meta,
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
-        return self.transport.call(Call("create", PODS, namespace, pod, "binding", {}, body))
+        return self.transport.call(_tuple(Call, ("create", PODS, namespace, pod, "binding", {}, body, JSON)))
 
     async def evict(
         self,

@@ -29,6 +29,7 @@ from holokube.client.audience import (
     Kind,
     Listener,
     aspects_changed,
+    aspects_of_status,
     controller_kind,
 )
 from holokube.client.backoff import Backoff, BackoffPolicy
@@ -37,6 +38,7 @@ from holokube.client.client import PAGE_SIZE, Client
 from holokube.client.resources import Resource
 from holokube.client.transport import OnEvents, WatchEvent, close_stream
 from holokube.kube.errors import ApiError, BadRequest, Expired, Gone, Invalid
+from holokube.store.values import StoreEvent
 
 __all__ = ["EventType", "Follow", "Handler", "Informer", "Transform"]
 
@@ -244,6 +246,7 @@ class Informer:
             field_selector=self._field_selector,
             timeout_s=self._timeout_s(),
             go_on=self._timeout_s,
+            on_stored=self._on_stored if self._transform is None else None,
         )
 
     def _timeout_s(self) -> int:
@@ -290,6 +293,7 @@ class Informer:
 
     def _on_events(self, events: Sequence[WatchEvent]) -> None:
         """Takes over events of a watch, except where the cache has seen them or something newer, and tells of them."""
+        self._seen += len(events)
         news: list[_News] = []
         try:
             self._take_over(events, news)
@@ -300,9 +304,48 @@ class Informer:
             elif news:
                 self._tell_all(news)
 
+    def _on_stored(self, events: Sequence[StoreEvent]) -> None:
+        """As ``_on_events``, of events as a store in the same process has them."""
+        self._seen += len(events)
+        news: list[_News] = []
+        try:
+            self._take_stored(events, news)
+        finally:
+            if len(news) == 1:
+                self._tell_of_one(news[0])
+            elif news:
+                self._tell_all(news)
+
+    def _take_stored(self, events: Sequence[StoreEvent], news: list[_News]) -> None:
+        """As ``_take_over``, with less to find out: an event that has come of the very state in the cache is the next
+        one of this very object."""
+        cached = self._cache.by_key
+        for event in events:
+            stored, previous, key = event.stored, event.previous, event.key
+            obj, old = stored.obj, cached(key)
+            meta = obj["metadata"]
+            version: str = meta["resourceVersion"]
+            have = self._version
+            if len(version) == len(have) and version > have:
+                if previous is None:
+                    if old is None:
+                        self._add(key, obj, news)
+                        self._version = version
+                        continue
+                elif previous.obj is old and old["metadata"].get("uid") == meta.get("uid"):
+                    if event.type != "MODIFIED":
+                        self._remove(key, news)
+                    elif stored.only_status:
+                        self._change(key, old, obj, news, aspects_of_status(old, obj))
+                    else:
+                        self._change(key, old, obj, news, aspects_changed(old, obj))
+                    self._version = version
+                    continue
+            # Something was missed, or comes a second time.
+            self._take_over((WatchEvent(event.type, obj),), news)
+
     def _take_over(self, events: Sequence[WatchEvent], news: list[_News]) -> None:
         transform, cached = self._transform, self._cache.by_key
-        self._seen += len(events)
         for what, obj in events:
             if what == "ERROR":
                 raise ApiError.from_status(obj)
@@ -324,7 +367,7 @@ class Informer:
                     if old is None or old["metadata"].get("uid") != meta.get("uid"):
                         self._add(key, new, news)
                     else:
-                        self._change(key, old, new, news)
+                        self._change(key, old, new, news, aspects_changed(old, new))
             elif what == "DELETED":
                 self._take_out(obj, version, news)
             elif what != "BOOKMARK":
@@ -361,7 +404,7 @@ class Informer:
             if old is None or _uid(old) != _uid(obj):
                 self._add(key, obj, news)
             elif _version(old) != _version(obj):
-                self._change(key, old, obj, news)
+                self._change(key, old, obj, news, aspects_changed(old, obj))
         if news:
             self._tell_all(news)
         self._version = version
@@ -385,8 +428,7 @@ class Informer:
         self._cache.put(key, new, EXISTENCE)
         news.append((self._audience.of(EXISTENCE, new), "ADDED", None, new))
 
-    def _change(self, key: str, old: JsonObject, new: JsonObject, news: list[_News]) -> None:
-        aspects = aspects_changed(old, new)
+    def _change(self, key: str, old: JsonObject, new: JsonObject, news: list[_News], aspects: int) -> None:
         self._cache.put(key, new, aspects)
         if news:
             # Of several writes to an object that come together only what they make of it counts.

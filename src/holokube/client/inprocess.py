@@ -33,9 +33,10 @@ from holokube.apiserver.watching import Shown, WatchStream
 from holokube.base.errors import StoreReadOnly, TransportError
 from holokube.base.loop import VirtualTimeLoop
 from holokube.client.resources import Resource
-from holokube.client.transport import JSON, Call, GoOn, OnEvents, WatchEvent
+from holokube.client.transport import JSON, Call, GoOn, OnEvents, OnStored, WatchEvent
 from holokube.kube.errors import MethodNotAllowed, NotFound, ServiceUnavailable
 from holokube.kube.types import JsonObject
+from holokube.store.values import StoreEvent
 
 # Calls in process never wait, so a caller with much to do would keep everybody else from running: the server's
 # other clients, timers, leases. A count, not a time, for the order of things must not depend on the machine.
@@ -126,15 +127,15 @@ class InProcessTransport:
                 if answer is not None:
                     return answer
                 return (await registry.delete(served, namespace, name, deletion, self._caller))[0]
+            if verb == "get":
+                version = query.get("resourceVersion", "") if query else ""
+                return registry.get(served, namespace, name, resource_version=version).obj
             return await self._answer(call, served)
         except StoreReadOnly as problem:
             raise ServiceUnavailable(f"{problem} {problem.hint}".strip()) from problem
 
     async def _answer(self, call: Call, served: Served) -> JsonObject:
         """The less frequent verbs."""
-        if call.verb == "get":
-            version = call.query.get("resourceVersion", "")
-            return self._registry.get(served, call.namespace, call.name, resource_version=version).obj
         if call.verb == "list":
             return self._list(call, served)
         if call.verb == "deletecollection":
@@ -326,11 +327,13 @@ class _InProcessWatch:
         self._rest: deque[WatchEvent] | None = deque()
         """What has been read and not asked for yet; None when the watch has ended."""
 
-    async def follow(self, on_events: OnEvents, go_on: GoOn | None = None) -> None:
+    async def follow(
+        self, on_events: OnEvents, go_on: GoOn | None = None, on_stored: OnStored | None = None
+    ) -> None:
         stream = self._stream = self._transport.open_stream(self._call)
         lasts_on = partial(self._transport.lasts_on, stream, self._call, go_on) if go_on is not None else None
         try:
-            await _Delivery(stream, on_events, lasts_on).ended
+            await _Delivery(stream, on_events, lasts_on, on_stored).ended
         finally:
             await self.aclose()
         self._transport.check_not_cut_off()
@@ -370,11 +373,15 @@ class _Delivery:
     On virtual time it comes when those who write have nothing more to do: the more comes at once, the quicker it goes.
     """
 
-    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_poll", "ended")
+    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_on_stored", "_stream", "ended")
 
-    def __init__(self, stream: WatchStream, on_events: OnEvents, lasts_on: Callable[[], bool] | None = None) -> None:
-        self._poll = stream.poll
+    def __init__(
+        self, stream: WatchStream, on_events: OnEvents, lasts_on: Callable[[], bool] | None = None,
+        on_stored: OnStored | None = None,
+    ) -> None:  # fmt: skip
+        self._stream = stream
         self._on_events = on_events
+        self._on_stored = on_stored
         self._lasts_on = lasts_on
         loop = asyncio.get_running_loop()
         # Whoever is told runs in the context of the follower, not of the writer.
@@ -394,16 +401,34 @@ class _Delivery:
             self._call()
 
     def _on_time(self) -> None:
-        self._context.run(self._deliver)
+        self._context.run(self._last_on)
+
+    def _last_on(self) -> None:
+        """What ``_deliver`` comes to where time is over, nothing has come and the watch lasts on: most often so."""
+        stream, lasts_on = self._stream, self._lasts_on
+        if lasts_on is not None and stream.is_out_of_time and not self.ended.done() and not stream.has_news:
+            try:
+                due = stream.due_bookmark()
+                if due is not None:
+                    self._on_events(_as_events(due))
+                if not stream.has_news and lasts_on() and stream.wait():
+                    return
+            except Exception as error:
+                self.ended.set_exception(error)
+                return
+        self._deliver()
 
     def _deliver(self) -> None:
         self._is_due = False
-        ended, poll = self.ended, self._poll
+        ended, poll, on_stored = self.ended, self._stream.poll, self._on_stored
         try:
             while not ended.done():
                 batch = poll()
                 if batch:
-                    if len(batch) == 1:
+                    # Those that are the store's own come by themselves, or after others.
+                    if on_stored is not None and type(batch[0]) is StoreEvent:
+                        on_stored(batch)  # type: ignore[arg-type]  # as was just seen
+                    elif len(batch) == 1:
                         # As most come. The constructor is a function of Python, and all that happens comes by here.
                         only = batch[0]
                         self._on_events((_tuple(WatchEvent, (only.type, only.stored.obj)),))

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from holokube.client.resources import Resource
+from holokube.store.values import StoreEvent
 
 JSON = "application/json"
 
@@ -61,6 +62,9 @@ class WatchEvent(NamedTuple):
 
 
 OnEvents = Callable[[Sequence[WatchEvent]], None]
+OnStored = Callable[[Sequence[StoreEvent]], None]
+"""As ``OnEvents``, of events just as a store in the same process has them: each with its key, and with the state before
+it."""
 GoOn = Callable[[], int | None]
 """For how many seconds a watch whose time is over lasts on; None ends it."""
 
@@ -79,8 +83,9 @@ class Transport(Protocol):
         """The events of a watch until the server ends it.
 
         Nothing is sent before the first event is asked for, so that a refusal (403, 410) is raised there. What is
-        returned may have a method ``follow(on_events, go_on)``, a coroutine that calls ``on_events`` with all that has
-        come in until the watch ends. It is read this way or event by event, not both.
+        returned may have a method ``follow(on_events, go_on, on_stored)``, a coroutine that calls ``on_events`` with
+        all that has come in until the watch ends, or ``on_stored`` where that is given and the store's own events are
+        at hand. It is read this way or event by event, not both.
 
         Whoever follows a watch begins another one where it ends. A transport that can spare both sides the change, and
         says so by a method ``may_go_on()``, lets it last on instead: for as many seconds as ``go_on()`` says.

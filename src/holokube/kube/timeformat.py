@@ -23,17 +23,17 @@ class TimeFormatError(ValueError):
 
 def format_time(moment: datetime | float) -> str:
     """``2026-01-01T00:00:00Z``. A float is seconds since 1970; fractions are cut off, as upstream does."""
-    if not isinstance(moment, datetime):
-        return _format_second(math.floor(moment))
     # All that is written at one instant asks for the same moment, one write after the other.
     last, text = _last_formatted[0]
     if moment is not last:
+        if not isinstance(moment, datetime):
+            return _format_second(math.floor(moment))
         text = f"{_to_second(_in_utc(moment))}Z"
         _last_formatted[0] = (moment, text)
     return text
 
 
-_last_formatted: list[tuple[datetime | None, str]] = [(None, "")]
+_last_formatted: list[tuple[datetime, str]] = [(datetime(1970, 1, 1, tzinfo=UTC), "1970-01-01T00:00:00Z")]
 
 
 @lru_cache(maxsize=1024)

@@ -29,6 +29,9 @@ class Stored(msgspec.Struct, gc=False):
     """Whoever wrote it found its metadata valid by the rules of its kind; it need not be checked again as it is."""
     settled: bool = False
     """Whoever wrote it went the whole way of a write: its spec is defaulted and valid."""
+    only_status: bool = False
+    """Whoever wrote it changed nothing of the state before but the status, and the notes of who owns which field: all
+    other parts are the very same."""
 
     @property
     def raw(self) -> bytes:
