@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver.admission.base import CREATE_OR_UPDATE, PODS, Attributes, Plugin
@@ -90,6 +90,10 @@ def outcomes(steps: list[Any], finalizers: list[str], *, tracks: bool, is_told_o
 @given(
     steps=STEPS, finalizers=st.lists(st.sampled_from(NAMES[:3]), min_size=1, max_size=3, unique=True),
     tracks=st.booleans(), is_told_of=st.booleans(),
+)  # fmt: skip
+@example(
+    steps=[("widgets", {"$deleteFromPrimitiveList/finalizers": [NAMES[0]]}, STRATEGIC, "a")], finalizers=[NAMES[0]],
+    tracks=False, is_told_of=False,
 )  # fmt: skip
 def test_metadata_is_changed_as_it_is_the_long_way(
     monkeypatch: pytest.MonkeyPatch, steps: list[Any], finalizers: list[str], tracks: bool, is_told_of: bool

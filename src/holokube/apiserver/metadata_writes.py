@@ -64,6 +64,9 @@ class MetadataWrites:
         is_custom = served.type.custom
         if served.version != served.type.storage_version or (is_custom and self._registry.tracks_managed_fields):
             return None
+        # Custom resources know no strategic merge patches.
+        if is_custom and content_type == STRATEGIC:
+            return None
         # Jobs without labels are given those of their template.
         if not is_custom and not meta.get("labels"):
             return None
