@@ -68,6 +68,8 @@ class Registry:
         self.metrics = MetricsApi(self)
         self._kinds: dict[str, Kind] = {}
         """The rules of built-in resources, by the names of these."""
+        self._last_custom: tuple[Served | None, Kind, int] = None, Kind(), -1
+        """The rules of the custom resource that was asked for last, as long as no resource comes or goes."""
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -79,12 +81,17 @@ class Registry:
         return served
 
     def kind_of(self, served: Served) -> Kind:
+        if served.custom:
+            last, of_last, generation = self._last_custom
+            if last is served and generation == self.table.generation:
+                return of_last
+            custom = self.custom_resources.kind_for(served)
+            custom.has_status = "status" in served.info.subresources
+            self._last_custom = served, custom, self.table.generation
+            return custom
         kind = self._kinds.get(served.qualified_name)
-        if kind is None or served.custom:
-            if served.custom:
-                kind = self.custom_resources.kind_for(served)
-            else:
-                kind = self._kinds[served.qualified_name] = kind_for(served.group, served.plural)
+        if kind is None:
+            kind = self._kinds[served.qualified_name] = kind_for(served.group, served.plural)
             kind.has_status = "status" in served.info.subresources
         return kind
 

@@ -60,7 +60,9 @@ class SpecPattern(NamedTuple):
         if is_owned:
             made["ownerReferences"] = [owners[0].copy()]
         errors = FieldErrors()
-        validate_metadata({"metadata": made}, kind, namespaced=True, errors=errors)
+        # What is as in the pattern was found valid there.
+        known = self.pattern.obj["metadata"]
+        validate_metadata({"metadata": made}, kind, namespaced=True, errors=errors, known=known)
         return None if errors else made
 
 

@@ -48,11 +48,12 @@ OPEN: Final = re.compile(
     + _MESSAGE
     + rb')(?=")'
 )
-# The same times are told of many pods.
+# The same times are told of many pods, the same address of all of a node, and the rest again when a pod ends.
 _is_time: Final = lru_cache(maxsize=1024)(re.compile(_TIME).fullmatch)
+_is_address: Final = lru_cache(maxsize=8192)(re.compile(ADDRESS).fullmatch)
 _FITS: Final[Mapping[bytes, Callable[[bytes], object]]] = {
     **dict.fromkeys(_TIMES, _is_time),
-    **dict.fromkeys(_ADDRESSES, re.compile(ADDRESS).fullmatch),
+    **dict.fromkeys(_ADDRESSES, _is_address),
     b"containerID": re.compile(_IDENTITY).fullmatch,
     b"message": re.compile(_MESSAGE).fullmatch,
 }
