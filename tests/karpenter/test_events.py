@@ -2,8 +2,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holokube.base.clock import VirtualClock
+from holokube.base.rng import Rng
+from holokube.karpenter import events
+from holokube.karpenter.disruption.types import Notice, NoticeKind
+from holokube.karpenter.disruption_loop.notices import tell
 from holokube.karpenter.events import NOMINATIONS, Publisher
+from holokube.karpenter.scheduling.state_node import StateNode
+from holokube.runtime.journal import Journal
 from tests.karpenter.objects import pod
 
 
@@ -118,3 +126,38 @@ def test_who_knows_the_uid_of_an_object_tells_the_same_event() -> None:
     publish.normal_of(((pod("b"), "other"), (pod("c"), "third")), "R", "1", 30.0)
     assert [name for name, _ in recorder.told] == ["a", "b", "c"]
     assert publish.quiet_until_s_by("R")(uid, 0.0) == publish.quiet_until_s("R", uid) == clock.monotonic() + 30
+
+
+def some_notices(rng: Rng) -> list[Notice]:
+    """Most of them of one kind, of nodes that have a Node, a claim, or both."""
+    is_mixed, found = rng.random() < 0.3, []
+    for _ in range(rng.randrange(12)):
+        number = rng.randrange(9)
+        of_node = {"kind": "Node", "metadata": {"name": f"n{number}", "uid": f"node-{number}"}}
+        claim = {"kind": "NodeClaim", "metadata": {"name": f"c{number}", "uid": f"claim-{number}"}}
+        node = StateNode(of_node if number else None, claim if number % 3 != 1 else None)
+        kind = rng.choice(list(NoticeKind)) if is_mixed else NoticeKind.UNCONSOLIDATABLE
+        dedupe = ("more",) if is_mixed and rng.random() < 0.3 else ()
+        found.append(Notice(kind, rng.choice(("one", "other", "x" * 1500)), node, dedupe=dedupe))
+    return found
+
+
+@pytest.mark.parametrize("sweep_every", [3, 1024])
+@pytest.mark.parametrize("seed", range(20))
+def test_notices_told_together_are_told_as_each_would_be(
+    seed: int, sweep_every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_SWEEP_EVERY", sweep_every)
+    found = []
+    for at_once in (True, False):
+        rng = Rng(f"notices {seed}")
+        clock, recorder, journal = VirtualClock(), Recorder(), Journal()
+        publish = Publisher(clock, recorder, journal)  # type: ignore[arg-type] # the part of a recorder that is used
+        for _ in range(30):
+            notices = some_notices(rng)
+            for group in [notices] if at_once else [[one] for one in notices]:
+                tell(group, publish)
+            clock.advance(rng.choice((0.0, 100.0, 500.0, 900.0)))
+        found.append((recorder.told, list(journal)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 50

@@ -65,6 +65,7 @@ The others mean nothing there.
 """
 
 
+_NO_MEANINGS: Final[Mapping[str, tuple[str, str]]] = {}
 _Same = str | tuple[str, ...]
 """What makes events of one reason the same one: the object's uid, or a few words."""
 _NOTHING: Final[Mapping[_Same, float]] = {}
@@ -109,6 +110,31 @@ class Publisher:
                 self._publish(obj, NORMAL, reason, message, uid, dedupe_s, "")
                 # What is known by a reason is put away now and then, and begun anew.
                 known = self._until_s[reason]
+
+    def normal_of_all(
+        self,
+        told: Iterable[tuple[Iterable[tuple[Mapping[str, Any], str]], str]],
+        reason: str,
+        dedupe_s: float,
+    ) -> None:
+        """As ``normal_of`` for many of one reason: objects with their uids, and a message for those."""
+        now_s = self._clock.monotonic()
+        until_s = now_s + dedupe_s
+        known, journal, event = self._until_s.setdefault(reason, {}), self._journal, self._recorder.event
+        meanings = _DECISIONS.get(reason, _NO_MEANINGS) if journal is not None else _NO_MEANINGS
+        for objects, message in told:
+            for obj, uid in objects:
+                known_until_s = known.get(uid)
+                if known_until_s is None:
+                    self._publish(obj, NORMAL, reason, message, uid, dedupe_s, "")
+                    # What is known by a reason is put away now and then, and begun anew.
+                    known = self._until_s[reason]
+                elif known_until_s <= now_s:
+                    # As ``_publish`` has it, without a call for each.
+                    known[uid] = until_s
+                    if journal is not None and (meaning := meanings.get(obj.get("kind", ""))) is not None:
+                        self._keep(journal, obj, meaning, message)
+                    event(obj, NORMAL, reason, message if len(message) <= _MESSAGE_MAX else cut(message))
 
     def normal_for_each(
         self, objects: Sequence[Mapping[str, Any]], reason: str, message: str, *, budget: str = ""

@@ -116,7 +116,7 @@ class Memories:
     def __init__(self, quiet_until_s: float) -> None:
         self.book = CandidateBook()
         self.standing = StandingGround()
-        self.prospects = Prospects(lambda: 0.0, lambda _node: quiet_until_s)
+        self.prospects = Prospects(lambda: 0.0, lambda nodes: [quiet_until_s] * len(nodes))
 
 
 def view_of(
@@ -315,7 +315,7 @@ def test_who_is_looked_at_goes_by_what_was_told_before_and_by_who_is_left_out(se
 
     def memories() -> Memories:
         made = Memories(0.0)
-        made.prospects = Prospects(lambda: now_s, lambda node: quiet.get(node.name, -math.inf))
+        made.prospects = Prospects(lambda: now_s, lambda nodes: [quiet.get(node.name, -math.inf) for node in nodes])
         return made
 
     kept = memories()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final, Protocol
@@ -35,8 +35,8 @@ _RANK: Final = attrgetter("rank")
 # Members of an enumeration take several times as long to be found as other names do.
 _DO_NOT_FIT: Final = Blocker.PODS_DO_NOT_FIT
 _SEVERAL: Final = Blocker.SEVERAL_REPLACEMENTS
-QuietUntil = Callable[[StateNode], float]
-"""Until when nobody has to be told again why a node stays."""
+QuietUntil = Callable[[Sequence[StateNode]], list[float]]
+"""Until when nobody has to be told again why nodes stay, one by one."""
 
 
 def pods_do_not_fit(reasons: Mapping[str, str]) -> Obstruction:
@@ -67,7 +67,9 @@ class Judge(Protocol):
 class Standing:
     """What candidates of a class have in common, and what the last outlook made of it."""
 
-    __slots__ = ("by_quiet", "due", "fits_on_one_new", "is_hopeless", "judge", "members", "need", "price", "sizes")
+    __slots__ = (
+        "due", "fits_on_one_new", "is_hopeless", "judge", "members", "need", "price", "quiet", "quiet_until_s", "sizes",
+    )  # fmt: skip
 
     def __init__(self, need: Need, price: float) -> None:
         self.need = need
@@ -78,12 +80,17 @@ class Standing:
         self.is_hopeless = False
         self.fits_on_one_new: bool | None = None
         """Whether one new node of any price would do for the pods of a member, once somebody has found out."""
-        self.members: dict[Candidate, int] = {}
-        """Those of a roster, numbered as they came."""
+        self.members: dict[Candidate, None] = {}
+        """Those of a roster."""
         self.due: dict[Candidate, None] = {}
         """Those of them of which may have to be told why they stay."""
-        self.by_quiet: list[tuple[float, int, Candidate]] = []
-        """A heap of the others, and of some that have gone: until when nobody has to be told why they stay."""
+        self.quiet: dict[float, list[Candidate]] = {}
+        """The others, and some that have gone, by until when nobody has to be told why they stay.
+
+        Many are told of at the same moment.
+        """
+        self.quiet_until_s: list[float] = []
+        """A heap of those times."""
 
     def is_hopeless_to(self, judge: Judge) -> bool:
         """Whether somebody finds it hopeless; who has found out last is not asked again."""
@@ -91,9 +98,9 @@ class Standing:
             self.judge, self.is_hopeless = judge, judge.is_hopeless(self)
         return self.is_hopeless
 
-    def join(self, candidate: Candidate, number: int) -> None:
+    def join(self, candidate: Candidate) -> None:
         """One more member."""
-        self.members[candidate] = number
+        self.members[candidate] = None
         self.due[candidate] = None
 
     def leave(self, candidate: Candidate) -> None:
@@ -102,27 +109,27 @@ class Standing:
         self.due.pop(candidate, None)
 
     def worth_telling(
-        self, now_s: float, quiet_until_s: QuietUntil, left_out: Container[StateNode]
+        self, now_s: float, quiet_until_s: QuietUntil, left_out: Collection[StateNode]
     ) -> list[Candidate]:
         """Members of which has to be told why they stay; those that are left out are not asked about."""
-        by_quiet, due, members = self.by_quiet, self.due, self.members
-        while by_quiet and by_quiet[0][0] <= now_s:
-            candidate = heappop(by_quiet)[2]
-            if candidate in members:
-                due[candidate] = None
+        quiet, ends, due, members = self.quiet, self.quiet_until_s, self.due, self.members
+        while ends and ends[0] <= now_s:
+            for candidate in quiet.pop(heappop(ends)):
+                if candidate in members:
+                    due[candidate] = None
+        asked = [one for one in due if one.node not in left_out] if left_out else [*due]
         found: list[Candidate] = []
-        quiet: list[tuple[float, Candidate]] = []
-        for candidate in due:
-            node = candidate.node
-            if node not in left_out:
-                until_s = quiet_until_s(node)
-                if until_s > now_s:
-                    quiet.append((until_s, candidate))
-                else:
-                    found.append(candidate)
-        for until_s, candidate in quiet:
+        for candidate, until_s in zip(asked, quiet_until_s([one.node for one in asked]), strict=True):
+            if until_s <= now_s:
+                found.append(candidate)
+                continue
             del due[candidate]
-            heappush(by_quiet, (until_s, members[candidate], candidate))
+            alike = quiet.get(until_s)
+            if alike is None:
+                quiet[until_s] = [candidate]
+                heappush(ends, until_s)
+            else:
+                alike.append(candidate)
         return found
 
 
@@ -144,7 +151,6 @@ class Prospects:
         self._classes: dict[tuple[Need, float], Standing] = {}
         self._known: dict[Candidate, _Known] = {}
         self._roster_book: object = None
-        self._joined = 0
         self._has_new = False
         """Whether a class has come since a roster was followed, which may have no members."""
         self.untold: frozenset[Candidate] = frozenset()
@@ -202,7 +208,7 @@ class Prospects:
         """Members of which has to be told why they stay."""
         now_s, found = self._now_s(), list[Candidate]()
         for standing in hopeless:
-            if standing.due or standing.by_quiet[0][0] <= now_s:
+            if standing.due or standing.quiet_until_s[0] <= now_s:
                 found += standing.worth_telling(now_s, self._quiet_until_s, roster.left_out)
         self.untold = frozenset(found)
         return found
@@ -234,14 +240,13 @@ class Prospects:
         # Its class may have been given up for want of members.
         key = known.standing.need, known.standing.price
         standing = known.standing = self._classes.setdefault(key, known.standing)
-        self._joined += 1
-        standing.join(candidate, self._joined)
+        standing.join(candidate)
 
     def is_quiet(self, candidate: Candidate) -> bool:
         """Whether it was told a short while ago why a candidate stays."""
         one, now_s = self.of(candidate), self._now_s()
         if one.quiet_until_s <= now_s:
-            one.quiet_until_s = self._quiet_until_s(candidate.node)
+            (one.quiet_until_s,) = self._quiet_until_s((candidate.node,))
         return one.quiet_until_s > now_s
 
     def most_together(self, candidates: Iterable[Candidate], most_of: Callable[[PodForm], int]) -> int:
@@ -273,7 +278,7 @@ class Prospects:
             if standing.is_hopeless_to(judge):
                 if one.quiet_until_s > now_s:
                     continue
-                one.quiet_until_s = self._quiet_until_s(candidate.node)
+                (one.quiet_until_s,) = self._quiet_until_s((candidate.node,))
                 if one.quiet_until_s > now_s:
                     continue
             found.append(candidate)

@@ -129,7 +129,7 @@ class Notice(NamedTuple):
     """What else must be the same, besides the object, for two notices to be one."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Candidate:
     """A node that may be disrupted, with what a decision about it needs."""
 
@@ -148,6 +148,32 @@ class Candidate:
     """Pods that need another place."""
     movable_pods: tuple[JsonObject, ...]
     """Those of them that are expected to leave soon, and that a simulation has to place."""
+
+    def __init__(
+        self,
+        node: StateNode,
+        pool: NodePool,
+        instance_type: InstanceType | None,
+        zone: str,
+        capacity_type: str,
+        price: float,
+        disruption_cost: float,
+        reschedule_cost: float,
+        reschedulable_pods: tuple[JsonObject, ...],
+        movable_pods: tuple[JsonObject, ...],
+    ) -> None:
+        # A node that has changed is another candidate; what a dataclass generates takes several times as long.
+        own = self.__dict__
+        own["node"] = node
+        own["pool"] = pool
+        own["instance_type"] = instance_type
+        own["zone"] = zone
+        own["capacity_type"] = capacity_type
+        own["price"] = price
+        own["disruption_cost"] = disruption_cost
+        own["reschedule_cost"] = reschedule_cost
+        own["reschedulable_pods"] = reschedulable_pods
+        own["movable_pods"] = movable_pods
 
     @lazy
     def name(self) -> str:

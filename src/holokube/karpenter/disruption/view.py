@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Final
 
 from holokube.base.lazy import lazy
 from holokube.karpenter.api.labels import ALL_WELL_KNOWN_LABELS
@@ -48,11 +49,15 @@ class DisruptionOptions:
     """Whether something writes pod-deletion-cost, so that it says nothing about what users want."""
 
 
+_NO_MARK: Final = Mark(0.0, 0)
+_NO_OPTIONS: Final = DisruptionOptions()
+
+
 def _no_time_passes() -> float:
     return 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class DisruptionView:
     """Everything that decides which nodes go."""
 
@@ -62,32 +67,79 @@ class DisruptionView:
     pools: Mapping[str, NodePool]
     types_of_pool: Mapping[str, Sequence[InstanceType]]
     simulator: Simulator
-    pdbs: Sequence[JsonObject] = ()
-    limits: EvictionLimits | None = None
+    pdbs: Sequence[JsonObject]
+    limits: EvictionLimits | None
     """What the budgets of pods allow, where somebody has read them already."""
-    queued: frozenset[str] = frozenset()
+    queued: frozenset[str]
     """Provider ids of the nodes that a command is being carried out for."""
-    mark: Mark = Mark(0.0, 0)  # noqa: RUF009 - it is a tuple
+    mark: Mark
     """Where the cluster's consolidation mark stands."""
-    pool_costs: Mapping[str, float] | None = None
+    pool_costs: Mapping[str, float] | None
     """What pools cost by the books, for the Balanced policy; worked out from the nodes if there are no books."""
-    options: DisruptionOptions = DisruptionOptions()
-    well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS
-    problem: Callable[[], Problem] | None = None
+    options: DisruptionOptions
+    well_known: frozenset[str]
+    problem: Callable[[], Problem] | None
     """What a plan for the whole cluster starts from, gathered when it is asked for; None where nobody makes one."""
-    book: CandidateBook | None = None
+    book: CandidateBook | None
     """What earlier views of the same cluster have found out about its nodes."""
-    find_glimpse: Callable[[], Glimpse | None] | None = None
+    find_glimpse: Callable[[], Glimpse | None] | None
     """What an earlier outlook still tells about candidates, worked out when it is asked for."""
-    find_outlook: Callable[[], Outlook | None] | None = None
+    find_outlook: Callable[[], Outlook | None] | None
     """What can be told about candidates by counting, worked out when it is asked for."""
-    elapsed_s: Callable[[], float] = _no_time_passes
+    elapsed_s: Callable[[], float]
     """How long the search has been going on; asked between probes."""
-    _scans: dict[DisruptionClass, Scan] = field(default_factory=dict, init=False, repr=False)
-    _judged: dict[str, tuple[tuple[Candidate, Obstruction | None], ...]] = field(
-        default_factory=dict, init=False, repr=False
-    )
-    _budgets: dict[Reason, dict[str, PoolBudget]] = field(default_factory=dict, init=False, repr=False)
+
+    def __init__(
+        self,
+        now_s: float,
+        nodes: tuple[StateNode, ...],
+        pools: Mapping[str, NodePool],
+        types_of_pool: Mapping[str, Sequence[InstanceType]],
+        simulator: Simulator,
+        pdbs: Sequence[JsonObject] = (),
+        limits: EvictionLimits | None = None,
+        queued: frozenset[str] = frozenset(),
+        mark: Mark = _NO_MARK,
+        pool_costs: Mapping[str, float] | None = None,
+        options: DisruptionOptions = _NO_OPTIONS,
+        well_known: frozenset[str] = ALL_WELL_KNOWN_LABELS,
+        problem: Callable[[], Problem] | None = None,
+        book: CandidateBook | None = None,
+        find_glimpse: Callable[[], Glimpse | None] | None = None,
+        find_outlook: Callable[[], Outlook | None] | None = None,
+        elapsed_s: Callable[[], float] = _no_time_passes,
+    ) -> None:
+        # Views are made all the time, and what a dataclass generates for frozen fields takes several times as long.
+        own = self.__dict__
+        own["now_s"] = now_s
+        own["nodes"] = nodes
+        own["pools"] = pools
+        own["types_of_pool"] = types_of_pool
+        own["simulator"] = simulator
+        own["pdbs"] = pdbs
+        own["limits"] = limits
+        own["queued"] = queued
+        own["mark"] = mark
+        own["pool_costs"] = pool_costs
+        own["options"] = options
+        own["well_known"] = well_known
+        own["problem"] = problem
+        own["book"] = book
+        own["find_glimpse"] = find_glimpse
+        own["find_outlook"] = find_outlook
+        own["elapsed_s"] = elapsed_s
+
+    @lazy
+    def _scans(self) -> dict[DisruptionClass, Scan]:
+        return {}
+
+    @lazy
+    def _judged(self) -> dict[str, tuple[tuple[Candidate, Obstruction | None], ...]]:
+        return {}
+
+    @lazy
+    def _budgets(self) -> dict[Reason, dict[str, PoolBudget]]:
+        return {}
 
     @lazy
     def rules(self) -> CandidateRules:

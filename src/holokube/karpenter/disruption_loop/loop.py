@@ -29,8 +29,8 @@ from holokube.karpenter.disruption.types import (
 from holokube.karpenter.disruption.validation import Rejection, validate
 from holokube.karpenter.disruption.view import DisruptionOptions, DisruptionView
 from holokube.karpenter.disruption_loop.marking import Marker
-from holokube.karpenter.disruption_loop.notices import stays_told_until_s, tell
-from holokube.karpenter.disruption_loop.picture import Picture
+from holokube.karpenter.disruption_loop.notices import stay_told_until_s, tell
+from holokube.karpenter.disruption_loop.picture import Picture, Sight
 from holokube.karpenter.disruption_loop.queue import CommandFailed, DisruptionQueue
 from holokube.karpenter.events import Publisher
 from holokube.karpenter.metrics import KarpenterMetrics
@@ -49,6 +49,8 @@ from holokube.runtime.stop import StopSignal
 
 POLL_S: Final = 10.0
 UNSYNCED_S: Final = 1.0
+_LATER: Final = Result(requeue_after_s=POLL_S)
+_SOON: Final = Result(requeue_after_s=UNSYNCED_S)
 
 Simulate = Callable[[Scene], Simulator]
 
@@ -88,7 +90,7 @@ class DisruptionLoop:
         self._words = {method.name: method.reason.lower() for method in methods}
         """What metrics call the reasons of methods."""
         self._book = CandidateBook()
-        self._prospects = Prospects(clock.monotonic, partial(stays_told_until_s, publisher=publisher))
+        self._prospects = Prospects(clock.monotonic, partial(stay_told_until_s, publisher=publisher))
         self._eligible: dict[str, int] = {}
         """What was last said of how many nodes may be disrupted, by reason."""
         self._search_began_s = 0.0
@@ -107,35 +109,36 @@ class DisruptionLoop:
     async def reconcile(self) -> Result:
         """One pass."""
         if not self._state.is_synced():
-            return Result(requeue_after_s=UNSYNCED_S)
+            return _SOON
         marked = self._state.marked_nodes()
         if marked:
             await self._marker.unmark(stale_marks(marked, self._queue.provider_ids))
-        view = self._view()
-        picture = Picture.of(view, self._state)
-        if picture is not None and picture == self._settled:
-            return Result(requeue_after_s=POLL_S)
+        sight, settled = self._sight(), self._settled
+        if settled is not None and settled.state == self._state.version and settled == Picture.of(sight, self._state):
+            return _LATER
         self._settled = None
-        has_time = True
+        view = self._view(sight)
+        has_time, is_as_seen = True, True
         for method in self._methods:
             command = await self._decide(method, view)
             has_time = has_time and not self._timed_out
             if command is None:
                 if self._state.version != self._seen:
                     # Others had a turn in a pause.
-                    view, picture = self._view(), None
+                    view, is_as_seen = self._view(self._sight()), False
                 continue
             if await self._disrupt(command, method):
                 return REQUEUE_IMMEDIATELY
-            view, picture = self._view(), None
-        self._settled = picture if has_time else None
-        return Result(requeue_after_s=POLL_S)
+            view, is_as_seen = self._view(self._sight()), False
+        if has_time and is_as_seen:
+            self._settled = Picture.of(sight, self._state)
+        return _LATER
 
     async def _disrupt(self, command: Command, method: Method) -> bool:
         """Looks at a command once more, later, and begins it; whether it was begun."""
         if method.is_validated:
             await self._clock.sleep(VALIDATION_DELAY_S)
-            checked = validate(command, method, self._view())
+            checked = validate(command, method, self._view(self._sight()))
             if isinstance(checked, Rejection):
                 self._log.debug("abandoning command", command=str(command), why=checked.message)
                 tell(checked.notices(command), self._publisher)
@@ -184,24 +187,34 @@ class DisruptionLoop:
             self._has_told_blocked = view
         return view.blocked_notices(method.disruption_class)
 
-    def _view(self) -> DisruptionView:
-        """The cluster now. What a simulation needs besides is gathered when the first is asked for."""
-        self._seen = self._state.version
+    def _sight(self) -> Sight:
+        """What decides besides nodes and their pods, now."""
         pools = self._world.pools()
-        types = self._world.types(pools)
+        return Sight(
+            self._clock.time(),
+            pools,
+            self._world.types(pools),
+            self._world.pdbs(),
+            self._queue.provider_ids,
+            self._state.consolidation_mark(),
+        )
+
+    def _view(self, sight: Sight) -> DisruptionView:
+        """The cluster now. What a simulation needs besides is gathered when the first is asked for."""
+        now_s, pools, types, pdbs, queued, mark = sight
+        self._seen = self._state.version
         nodes = self._state.all_nodes
-        pdbs = self._world.pdbs()
         late = _LateSimulator(self._scene, self._simulate, self._prospects)
         return DisruptionView(
-            now_s=self._clock.time(),
+            now_s=now_s,
             nodes=nodes,
             pools=pools,
             types_of_pool=types,
             simulator=late,
             pdbs=pdbs,
             limits=self._world.limits(pdbs),
-            queued=self._queue.provider_ids,
-            mark=self._state.consolidation_mark(),
+            queued=queued,
+            mark=mark,
             pool_costs=pool_costs(nodes, types) if any(map(is_balanced, pools.values())) else {},
             options=self._options,
             well_known=self._provider.well_known,

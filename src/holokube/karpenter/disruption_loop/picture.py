@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.disruption.memory import Mark
-from holokube.karpenter.disruption.view import DisruptionView
+from holokube.karpenter.provisioning.world import TypesOfPool
 from holokube.karpenter.state.cluster import ClusterState
+from holokube.kube.types import JsonObject
 from holokube.pricing.instance_types import InstanceType
+
+
+class Sight(NamedTuple):
+    """What is read before nodes are looked at."""
+
+    now_s: float
+    pools: Mapping[str, NodePool]
+    types_of_pool: TypesOfPool
+    pdbs: Sequence[JsonObject]
+    queued: frozenset[str]
+    """Provider ids of the nodes that a command is being carried out for."""
+    mark: Mark
 
 
 class Picture(NamedTuple):
@@ -19,31 +33,26 @@ class Picture(NamedTuple):
     """Moves by itself every five minutes, so that nothing is overlooked for longer."""
     nominated: int
     queued: frozenset[str]
-    pools: tuple[str, ...]
-    pdbs: tuple[str, ...]
+    pools: tuple[JsonObject, ...]
+    pdbs: tuple[JsonObject, ...]
+    """They are the very same objects as long as nobody writes them, and then next to nothing is compared."""
     offers: tuple[Sequence[InstanceType], ...]
 
     @classmethod
-    def of(cls, view: DisruptionView, state: ClusterState) -> Picture | None:
-        """The picture of a view; None if time alone may change what is decided."""
+    def of(cls, sight: Sight, state: ClusterState) -> Picture | None:
+        """The picture of a moment; None if time alone may change what is decided."""
         if state.has_timed_pods:
             return None
-        for pool in view.pools.values():
+        for pool in sight.pools.values():
             for budget in pool.budgets:
                 if budget.schedule:
                     return None
         return cls(
             state.version,
-            view.mark,
-            state.count_nominated(view.now_s),
-            view.queued,
-            tuple([_version(pool.object) for pool in view.pools.values()]),
-            tuple(map(_version, view.pdbs)),
-            tuple(view.types_of_pool.values()),
+            sight.mark,
+            state.count_nominated(sight.now_s),
+            sight.queued,
+            tuple([pool.object for pool in sight.pools.values()]),
+            tuple(sight.pdbs),
+            tuple(sight.types_of_pool.values()),
         )
-
-
-def _version(obj: dict[str, object]) -> str:
-    metadata = obj["metadata"]
-    assert isinstance(metadata, dict)
-    return f"{metadata.get('uid', '')}/{metadata.get('resourceVersion', '')}"

@@ -42,6 +42,7 @@ from holokube.runtime.stop import StopSignal
 WORKERS: Final = 16
 BACKOFF_S: Final = (1.0, 10.0)
 _AGAIN: Final = Result(requeue_after_s=POLL_AFTER_S)
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class CommandFailed(HolokubeError):
@@ -88,7 +89,9 @@ class DisruptionQueue(ControllerComponent):
     @property
     def provider_ids(self) -> frozenset[str]:
         """The nodes that commands are being carried out for."""
-        return frozenset(one for queued in self._commands.values() for one in queued.provider_ids)
+        if not self._commands:
+            return _NOBODY
+        return frozenset([one for queued in self._commands.values() for one in queued.provider_ids])
 
     @property
     def commands(self) -> list[Command]:

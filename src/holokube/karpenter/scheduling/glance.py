@@ -58,10 +58,16 @@ class Glances:
         """By row: one if it counts, else nothing."""
         self._sums: dict[PodForm, int] = {}
         """By size: how many pods would fit on rows that count."""
+        self._unsettled: dict[StateNode, float] = {}
+        """Changed nodes that do not count yet, and from when on they do."""
+        self._next_s = math.inf
+        """Until then none of them does."""
         self._rooms: dict[StateNode, list[int]] = {}
-        """What is left on changed nodes that were counted."""
-        self._candidates: set[StateNode] = set()
-        """Changed nodes that may be consolidated."""
+        """What is left on the others."""
+        self._room_sums: dict[PodForm, int] = {}
+        """By size: how many pods would fit there."""
+        self._unlike: set[StateNode] = set()
+        """Changed nodes that may be consolidated, and that are not like those of the table."""
 
     def follow(self, nodes: Sequence[StateNode]) -> bool:
         """Takes over what has changed; False if that cannot be told."""
@@ -78,12 +84,17 @@ class Glances:
                     self._leave(row)
             else:
                 # It came and went in between.
-                self._rooms.pop(node, None)
-                self._candidates.discard(node)
+                self._unlike.discard(node)
+                if self._unsettled.pop(node, None) is None:
+                    room = self._rooms.pop(node)
+                    for size in self._room_sums:
+                        self._room_sums[size] -= _fitting(room, size)
         for node in changed:
-            self.changed[node] = self.table.settled_from_s(node)
-            if CONSOLIDATABLE in node.claim_states:
-                self._candidates.add(node)
+            settled_s = self.changed[node] = self._unsettled[node] = self.table.settled_from_s(node)
+            if settled_s < self._next_s:
+                self._next_s = settled_s
+            if CONSOLIDATABLE in node.claim_states and not self._is_like_known(node):
+                self._unlike.add(node)
         return True
 
     def at(self, now_s: float) -> Glance | None:
@@ -91,19 +102,27 @@ class Glances:
 
         Most nodes that are others now are neither counted nor candidates: their pods are not looked at.
         """
-        if len(self.changed) > _CHANGED_MAX or not all(map(self._is_like_known, self._candidates)):
+        if len(self.changed) > _CHANGED_MAX or self._unlike:
             return None
         until_s = now_s + _SOONER_S
-        rooms: list[list[int]] = []
-        for node, settled_s in self.changed.items():
-            if settled_s <= until_s:
-                room = self._rooms.get(node)
-                if room is None:
-                    if not self._is_like_known(node):
-                        return None
-                    room = self._rooms[node] = self.table.room_on(node)
-                rooms.append(room)
-        return Glance(self, rooms, until_s)
+        if self._next_s <= until_s and not self._count_settled(until_s):
+            return None
+        return Glance(self, until_s)
+
+    def _count_settled(self, until_s: float) -> bool:
+        """Counts changed nodes that have settled by then; False if one of them is not like those of the table.
+
+        They count from then on, also for who asks about a moment before: numbers may be too large, never too small.
+        """
+        for node in [node for node, settled_s in self._unsettled.items() if settled_s <= until_s]:
+            if not self._is_like_known(node):
+                return False
+            room = self._rooms[node] = self.table.room_on(node)
+            del self._unsettled[node]
+            for size in self._room_sums:
+                self._room_sums[size] += _fitting(room, size)
+        self._next_s = min(self._unsettled.values(), default=math.inf)
+        return True
 
     def _leave(self, row: int) -> None:
         """The node of a row is not there any more."""
@@ -132,6 +151,12 @@ class Glances:
             found = self._sums[size] = int(self.table.capacity(size)[: self.table.up].dot(self._counts))
         return found
 
+    def sum_of_rooms(self, size: PodForm) -> int:
+        """How many pods of a size would fit on nodes that have changed, taints aside."""
+        found = self._room_sums.get(size)
+        if found is None:
+            found = self._room_sums[size] = sum([_fitting(room, size) for room in self._rooms.values()])
+        return found
 
     def on_node(self, size: PodForm, node: StateNode, until_s: float) -> int:
         """How many of the pods that fit on nodes which count by then would be on this one."""
@@ -151,11 +176,9 @@ def _fitting(room: Sequence[int], size: PodForm) -> int:
 class Glance:
     """One moment. Numbers are never less than those of :class:`Headroom`."""
 
-    def __init__(self, glances: Glances, rooms: Sequence[Sequence[int]], until_s: float) -> None:
-        """``rooms`` are what is left on changed nodes that pods may count on which are moved."""
+    def __init__(self, glances: Glances, until_s: float) -> None:
         self._glances = glances
         self._base = glances.base
-        self._rooms = rooms
         self._until_s = until_s
         self._sums: dict[PodForm, int] = {}
         self._nodes = glances.nodes
@@ -176,10 +199,8 @@ class Glance:
         if found is None:
             if self._is_over:
                 return sys.maxsize
-            found = self._glances.sum_of_rows(size, self._until_s)
-            for room in self._rooms:
-                found += _fitting(room, size)
-            self._sums[size] = found
+            glances = self._glances
+            found = self._sums[size] = glances.sum_of_rows(size, self._until_s) + glances.sum_of_rooms(size)
         return found
 
     @property
