@@ -93,6 +93,10 @@ _STATUSES: tuple[JsonObject, ...] = (
         "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
         "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
     },
+    {
+        "containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}],
+        "conditions": [{"type": "PodResizePending", "reason": "Infeasible"}],
+    },
 )
 
 
@@ -106,7 +110,7 @@ def test_pods_that_share_their_parts_have_the_forms_of_pods_that_share_nothing(d
         if overhead % 5 == 0:
             spec["overhead"] = {"cpu": "1"}
         metadata = {"name": str(number), "uid": str(number), "labels": {"app": "ab"[labels % 2], "n": str(number)}}
-        pods.append({"metadata": metadata, "spec": spec, "status": _STATUSES[status % 5]})
+        pods.append({"metadata": metadata, "spec": spec, "status": _STATUSES[status % len(_STATUSES)]})
     alone = [deepcopy(pod) for pod in pods]
     shared, own = book(*pods), book(*alone)
     found, expected = [shared.form_like(pod) for pod in pods], [own.form_like(pod) for pod in alone]

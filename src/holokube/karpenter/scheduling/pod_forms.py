@@ -32,8 +32,6 @@ _MORE_THAN_ANY: Final = 10**19
 """Amounts are numbers of 64 bits."""
 _PODS_KEPT: Final = 20_000
 _PARTS_KEPT: Final = 4_096
-_USUAL: Final = ("containers", "tolerations", "nodeSelector", "affinity", "topologySpreadConstraints")
-_UNUSUAL: Final = ("volumes", "initContainers", "overhead", "resources", "resourceClaims")
 _RESIZING: Final = ("initContainerStatuses", "resources", "allocatedResources")
 
 
@@ -207,19 +205,22 @@ class FormBook:
     def form_like(self, pod: JsonObject) -> PodForm:
         """The same, for who keeps it himself."""
         parts = self._parts(pod)
-        alike = tuple(map(id, parts)) if parts is not None else ()
+        if parts is None:
+            return self._form_by_key(pod)
+        alike = tuple(map(id, parts))
         found = self._by_parts.get(alike)
-        if found is not None:
-            return found[1]
+        if found is None:
+            if len(self._by_parts) >= _PARTS_KEPT:
+                self._by_parts.clear()
+            # The parts are kept beside the form, so that no other objects can get their identities.
+            found = self._by_parts[alike] = parts, self._form_by_key(pod)
+        return found[1]
+
+    def _form_by_key(self, pod: JsonObject) -> PodForm:
         key = self._key(pod)
         form = self._known.get(key)
         if form is None:
             form = self._known[key] = self._compile(pod)
-        if parts is not None:
-            if len(self._by_parts) >= _PARTS_KEPT:
-                self._by_parts.clear()
-            # The parts are kept beside the form, so that no other objects can get their identities.
-            self._by_parts[alike] = parts, form
         return form
 
     def _parts(self, pod: JsonObject) -> tuple[object, ...] | None:
@@ -228,17 +229,22 @@ class FormBook:
         Labels are told apart by the set that they belong to.
         """
         metadata, spec, status = pod["metadata"], pod.get("spec") or _EMPTY, pod.get("status") or _EMPTY
-        if any(map(spec.get, _UNUSUAL)):
+        part = spec.get
+        # Every pod comes this way, so that nothing is called here that need not be.
+        if part("volumes") or part("initContainers") or part("overhead") or part("resources") or part("resourceClaims"):
             return None
-        statuses = status.get("containerStatuses") or ()
-        running: tuple[object, ...] = ()
+        statuses, one = status.get("containerStatuses"), _EMPTY
         if statuses:
-            if len(statuses) > 1 or any(map(status.get, _RESIZING)) or is_resize_infeasible(pod):
+            if len(statuses) > 1 or any(map(status.get, _RESIZING)):
                 return None
             one = statuses[0]
-            running = one.get("name"), one.get("resources"), one.get("allocatedResources")
-        labels = self._specs.label_set(metadata.get("namespace") or "", metadata.get("labels"))
-        return (labels, *map(spec.get, _USUAL), *running)
+            if one.get("resources") is not None and is_resize_infeasible(pod):
+                return None
+        return (
+            self._specs.label_set(metadata.get("namespace") or "", metadata.get("labels")),
+            part("containers"), part("tolerations"), part("nodeSelector"), part("affinity"),
+            part("topologySpreadConstraints"), one.get("name"), one.get("resources"), one.get("allocatedResources"),
+        )  # fmt: skip
 
     def _key(self, pod: JsonObject) -> bytes:
         metadata, spec = pod["metadata"], pod.get("spec") or _EMPTY
