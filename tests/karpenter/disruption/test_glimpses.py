@@ -149,12 +149,22 @@ def changed(rng: Rng, node: StateNode, now_s: float) -> StateNode:
 def moments(rng: Rng, cluster: Cluster, count: int) -> list[tuple[Cluster, float]]:
     """The cluster as time goes by."""
     found, now_s = [], NOW_S
+    away: list[StateNode] = []
+    serial = len(cluster.nodes) + 1
     for _ in range(count):
         before = cluster.nodes
         after = [changed(rng, node, now_s) if rng.random() < 0.15 else node for node in before]
         new = [one for one, other in zip(after, before, strict=True) if one is not other]
         old = [other for one, other in zip(after, before, strict=True) if one is not other]
-        if isinstance(before, NodeList) and rng.random() < 0.9:
+        if isinstance(before, NodeList) and rng.random() < 0.3:
+            # Some go, and others come that have the names of some that have gone.
+            coming = [replace(one, serial=serial + place) for place, one in enumerate(away) if rng.random() < 0.5]
+            serial += len(away)
+            names = {one.name for one in coming}
+            going = [one for one in after if rng.random() < 0.1]
+            away = [one for one in away if one.name not in names] + going
+            nodes = before.replaced_by([*(one for one in after if one not in going), *coming])
+        elif isinstance(before, NodeList) and rng.random() < 0.9:
             nodes = before.followed_by(after, new, old)
         else:
             nodes = NodeList(after)

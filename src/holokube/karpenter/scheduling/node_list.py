@@ -18,16 +18,16 @@ class NodeList(tuple[StateNode, ...]):
     """Nodes in their order. One that has changed is another object."""
 
     before: NodeList | None = None
-    """The moment before, if nodes have not come or gone since."""
+    """The moment before."""
     changed: Sequence[StateNode] = ()
-    """Those of this moment that were others in the one before."""
+    """Those of this moment that were others in the one before, or were not there."""
     gone: Sequence[StateNode] = ()
-    """What they were."""
+    """Those of the moment before that are others in this one, or are not there any more."""
 
     def followed_by(
         self, nodes: Iterable[StateNode], changed: Sequence[StateNode], gone: Sequence[StateNode]
     ) -> NodeList:
-        """The next moment."""
+        """The next moment, for who knows what has changed."""
         later = NodeList(nodes)
         later.before, later.changed, later.gone = self, changed, gone
         last: NodeList | None = later
@@ -36,6 +36,15 @@ class NodeList(tuple[StateNode, ...]):
         if last is not None:
             last.before = None
         return later
+
+    def replaced_by(self, nodes: Sequence[StateNode]) -> NodeList:
+        """The next moment if some may have come or gone: what that is, is found out once for all who look back."""
+        known, present = set(self), set(nodes)
+        return self.followed_by(
+            nodes,
+            list(filterfalse(known.__contains__, nodes)),
+            list(filterfalse(present.__contains__, self)),
+        )
 
 
 def differences(
@@ -56,7 +65,7 @@ def differences(
 def since(
     nodes: Sequence[StateNode], seen: Sequence[StateNode] | None
 ) -> tuple[list[StateNode], list[StateNode]] | None:
-    """The same if one followed the other not long ago, and no node has come or gone; else None."""
+    """The same if one followed the other not long ago; else None."""
     steps: list[NodeList] = []
     moment = nodes if isinstance(nodes, NodeList) else None
     while moment is not None and moment is not seen:

@@ -151,7 +151,7 @@ class ClusterState:
             else:
                 self._listed = [entry.seen or self._state_node(entry) for entry in entries.values()]
                 self._places = {one: place for place, one in enumerate(entries)}
-                self._nodes = NodeList(self._listed)
+                self._nodes = self._last_nodes.replaced_by(self._listed)
             self._unlisted.clear()
             self._last_nodes = self._nodes
         return self._nodes
