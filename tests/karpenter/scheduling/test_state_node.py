@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from holokube.base.lazy import lazy
 from holokube.base.rng import Rng
-from holokube.karpenter.scheduling.state_node import StateNode, is_ephemeral, requests_of
+from holokube.karpenter.scheduling.state_node import Reading, StateNode, is_ephemeral, requests_of
 from holokube.kube.resources import parse_resources
 from holokube.kube.taints import Taint
-from tests.karpenter.scheduling.builders import pod, state_node
+from tests.karpenter.scheduling.builders import pod, spread, state_node
 
 
 def _claim(**status: Any) -> dict[str, Any]:
@@ -147,7 +147,16 @@ def _some_states(rng: Rng) -> list[StateNode]:
     ]
     # With the very same conditions, as a deletion leaves them.
     claims += [{**one, "metadata": {**one["metadata"], "deletionTimestamp": "t"}} for one in claims if one is not None]
+    # And as the note of when pods changed leaves them.
+    claims += [
+        {**one, "status": {**one["status"], "lastPodEventTime": str(number)}}
+        for number, one in enumerate(claims)
+        if one is not None
+    ]
     pods = [tuple(pod(f"p{number}") for number in range(count)) for count in (0, 2, 3)]
+    guarded = pod("q", topologySpreadConstraints=[spread("zone", "x")])
+    guarded["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+    pods.append((guarded,))
     found = []
     while len(found) < 5:
         node, claim = rng.choice(nodes), rng.choice(claims)
@@ -172,3 +181,29 @@ def test_what_is_carried_over_is_what_would_be_worked_out_anew(seed: int) -> Non
             if name != "facts":
                 assert getattr(state, name) == getattr(anew, name), name
         before = state
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_node_that_follows_another_is_like_one_made_anew(seed: int) -> None:
+    rng = Rng(f"followed {seed}")
+    states = _some_states(rng)
+    last = StateNode(states[0].node, states[0].node_claim, states[0].pods, states[0].is_marked, serial=7)
+    readings: dict[int, Reading] = {}
+    for state in states:
+        for name in LAZY:
+            if rng.random() < 0.7:
+                getattr(last, name)
+        known = {name: last.__dict__.get(name) for name in LAZY}
+        is_plain = all(facts.is_ordinary for facts in state.facts)
+        reading = readings.setdefault(id(state.pods), (state.pods, state.facts, is_plain))
+        made = last.followed_by(state.node, state.node_claim, reading, state.is_marked, rng.random())
+        anew = StateNode(state.node, state.node_claim, state.pods, state.is_marked)
+        assert (made.node, made.node_claim, made.pods) == (anew.node, anew.node_claim, anew.pods)
+        assert (made.is_marked, made.serial, made.known_facts) == (anew.is_marked, 7, reading)
+        for name in LAZY:
+            assert getattr(made, name) == getattr(anew, name) or name == "facts", name
+        assert [facts.pod for facts in made.facts] == list(made.pods)
+        # What was there before has not changed.
+        assert all(last.__dict__.get(name) is one for name, one in known.items())
+        last = made

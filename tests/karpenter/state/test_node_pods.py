@@ -7,9 +7,12 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holokube.karpenter.api.labels import DO_NOT_DISRUPT
 from holokube.karpenter.state.node_pods import NodePods
 from holokube.kube.types import JsonObject
 from tests.karpenter.objects import pod
+
+SAYINGS: list[dict[str, str]] = [{}, {}, {DO_NOT_DISRUPT: "true"}]
 
 
 @settings(max_examples=100, deadline=None)
@@ -23,14 +26,15 @@ def test_pods_and_facts_are_those_of_a_plain_dict(seed: int) -> None:
         if rng.random() < 0.3:
             assert pods.take(key) == (plain.pop(key, None) is not None)
         else:
-            plain[key] = pod(key, phase=rng.choice(("Running", "Succeeded")))
+            plain[key] = pod(key, phase=rng.choice(("Running", "Succeeded")), annotations=rng.choice(SAYINGS))
             pods.put(key, plain[key])
         assert len(pods) == len(plain)
         if rng.random() < 0.5:
             continue
-        found, facts = pods.read()
+        found, facts, is_ordinary = pods.read()
         assert pods.list() == list(found) == list(plain.values())
         assert all(one.pod is obj for one, obj in zip(facts, found, strict=True))
+        assert is_ordinary == (not any(DO_NOT_DISRUPT in (one["metadata"].get("annotations") or {}) for one in found))
         # Facts of pods that have not changed were not worked out again.
         assert all(facts_of.get(id(one.pod), one) is one for one in facts)
         facts_of = {id(one.pod): one for one in facts}

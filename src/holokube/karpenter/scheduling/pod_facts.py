@@ -53,6 +53,11 @@ class PodFacts:
         self._key: str | None = None
 
     @property
+    def is_ordinary(self) -> bool:
+        """Whether it says nothing about being disrupted, and other pods and volumes have no say in where it goes."""
+        return self.guard is None and self.is_plain and not self.is_spread
+
+    @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet owns it; asked for where there are any."""
         return is_daemon(self.pod)

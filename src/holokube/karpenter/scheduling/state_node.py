@@ -64,6 +64,10 @@ _OF_PODS: Final = ("daemon_requests", "guards", "is_plain", "is_spread", "pod_re
 """What goes by pods alone."""
 _OF_NODE_AND_PODS: Final = ("available",)
 """What goes by pods and by what goes by the Node alone."""
+_OF_PODS_ALSO: Final = (*_OF_PODS, *_OF_NODE_AND_PODS)
+_NO_LABELS: Final[frozenset[str]] = frozenset()
+Reading = tuple[tuple[JsonObject, ...], tuple[PodFacts, ...], bool]
+"""Pods, the facts about them in the same order, and whether all of them are known to be ordinary."""
 
 
 def is_ephemeral(taint: Taint) -> bool:
@@ -74,6 +78,13 @@ def is_ephemeral(taint: Taint) -> bool:
 def _deletion(obj: JsonObject) -> object:
     """When the object's deletion was asked for, if it was."""
     return (obj.get("metadata") or _EMPTY).get("deletionTimestamp")
+
+
+def _tell_facts(own: dict[str, Any], reading: Reading) -> None:
+    """Notes what is known of a node's pods."""
+    own["facts"] = reading[1]
+    if reading[2]:
+        own["guards"], own["is_plain"], own["is_spread"], own["watched"] = (), True, False, _NO_LABELS
 
 
 def is_daemon(pod: Mapping[str, Any]) -> bool:
@@ -95,7 +106,7 @@ class StateNode:
     """Whether a disruption command has chosen it for deletion."""
     nominated_until_s: float = 0.0
     """Until when a provisioning pass counts on it for a pending pod."""
-    known_facts: tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]] | None = field(default=None, repr=False)
+    known_facts: Reading | None = field(default=None, repr=False)
     """What was worked out about pods before; used if it is about the very tuple of its pods."""
     serial: int = 0
     """Nodes of a cluster in the order in which they were first heard of."""
@@ -107,7 +118,7 @@ class StateNode:
         pods: tuple[JsonObject, ...] = (),
         is_marked: bool = False,
         nominated_until_s: float = 0.0,
-        known_facts: tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]] | None = None,
+        known_facts: Reading | None = None,
         serial: int = 0,
     ) -> None:
         if node is None and node_claim is None:
@@ -122,7 +133,7 @@ class StateNode:
         own["known_facts"] = known_facts
         own["serial"] = serial
         if known_facts is not None and known_facts[0] is pods:
-            own["facts"] = known_facts[1]
+            _tell_facts(own, known_facts)
 
     @property
     def _node(self) -> Mapping[str, Any]:
@@ -341,6 +352,55 @@ class StateNode:
         """Allocatable without what its pods hold; resources that the node does not list are left out."""
         held_of = self.pod_requests.get
         return {name: milli - held_of(name, 0) for name, milli in self.allocatable.items()}
+
+    def followed_by(
+        self,
+        node: JsonObject | None,
+        node_claim: JsonObject | None,
+        reading: Reading,
+        is_marked: bool,
+        nominated_until_s: float,
+    ) -> StateNode:
+        """The same instance after a change, with what was worked out before as far as it holds."""
+        if not self._speaks_for(node, node_claim):
+            made = StateNode(node, node_claim, reading[0], is_marked, nominated_until_s, reading, self.serial)
+            made.carry_over(self)
+            return made
+        # Most changes are of pods, or of when they changed: nearly all is taken over, at once and not one by one.
+        made = object.__new__(StateNode)
+        own = made.__dict__
+        own.update(self.__dict__)
+        if node_claim is not self.node_claim:
+            own["node_claim"] = node_claim
+            own.pop("objects", None)
+        if is_marked != self.is_marked:
+            own["is_marked"] = is_marked
+            own.pop("is_marked_for_deletion", None)
+        own["nominated_until_s"] = nominated_until_s
+        own["known_facts"] = reading
+        if reading[0] is not self.pods:
+            own["pods"] = reading[0]
+            for name in _OF_PODS_ALSO:
+                if name in own:
+                    del own[name]
+            _tell_facts(own, reading)
+        return made
+
+    def _speaks_for(self, node: JsonObject | None, node_claim: JsonObject | None) -> bool:
+        """Whether all that goes by Node and claim is the same with these, by the identity of what that is."""
+        if node is None or node is not self.node:
+            return False
+        if node_claim is self.node_claim:
+            return True
+        return (
+            node_claim is not None
+            and self.node_claim is not None
+            and conditions.conditions_of(node_claim) is conditions.conditions_of(self.node_claim)
+            and _deletion(node_claim) is _deletion(self.node_claim)
+            and self.is_initialized
+            and self.is_registered
+            and not self.is_rebooting
+        )
 
     def carry_over(self, before: StateNode) -> None:
         """Takes what was worked out about the same instance before, as far as it goes by objects that are the same."""

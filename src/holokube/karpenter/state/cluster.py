@@ -29,8 +29,8 @@ from holokube.karpenter.api.resources import NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
 from holokube.karpenter.disruption.pods import is_terminal
 from holokube.karpenter.scheduling.node_list import NodeList
-from holokube.karpenter.scheduling.state_node import StateNode
-from holokube.karpenter.state.node_pods import NodePods, Reading
+from holokube.karpenter.scheduling.state_node import Reading, StateNode
+from holokube.karpenter.state.node_pods import NodePods
 from holokube.karpenter.state.pod_times import PodTimes
 from holokube.karpenter.state.pool_usage import PoolUsage
 from holokube.kube.conditions import conditions_of, get_condition
@@ -43,7 +43,7 @@ from holokube.runtime.informers import InformerSet
 _REMEMBERED_DELETIONS: Final = 10_000
 _SERIAL: Final = attrgetter("serial")
 _EMPTY: Final[JsonObject] = {}
-_NO_PODS: Final[Reading] = (), ()
+_NO_PODS: Final[Reading] = (), (), True
 _DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
 _DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
 
@@ -538,15 +538,17 @@ class ClusterState:
         if entry.seen is None:
             on_node = self._pods.get(entry.node["metadata"]["name"]) if entry.node is not None else None
             facts = on_node.read() if on_node is not None else _NO_PODS
-            entry.seen = StateNode(
-                entry.node, entry.claim, facts[0], entry.is_marked, entry.nominated_until_s, facts, entry.serial
-            )
-            if entry.before is not None:
-                entry.seen.carry_over(entry.before)
-                entry.before = None
-            if entry.seen.is_marked_for_deletion:
-                self._leaving[entry.provider_id] = None
+            before, entry.before = entry.before, None
+            if before is not None:
+                made = before.followed_by(entry.node, entry.claim, facts, entry.is_marked, entry.nominated_until_s)
             else:
+                made = StateNode(
+                    entry.node, entry.claim, facts[0], entry.is_marked, entry.nominated_until_s, facts, entry.serial
+                )
+            entry.seen = made
+            if made.is_marked_for_deletion:
+                self._leaving[entry.provider_id] = None
+            elif self._leaving:
                 self._leaving.pop(entry.provider_id, None)
         return entry.seen
 

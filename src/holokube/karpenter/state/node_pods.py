@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from holokube.karpenter.scheduling.pod_facts import PodFacts
+from holokube.karpenter.scheduling.state_node import Reading
 from holokube.kube.types import JsonObject
 
-Reading = tuple[tuple[JsonObject, ...], tuple[PodFacts, ...]]
-"""Pods, and the facts about them in the same order."""
-_NOTHING: Final[Reading] = (), ()
+_NOTHING: Final[Reading] = (), (), True
 
 
 class NodePods:
     """Pods by key, in the order in which they came. What is read of them is the very same until one changes."""
 
-    __slots__ = ("_facts", "_fresh", "_pods", "_reading")
+    __slots__ = ("_facts", "_fresh", "_pods", "_reading", "_unusual")
 
     def __init__(self) -> None:
         self._pods: dict[str, JsonObject] = {}
@@ -24,6 +23,8 @@ class NodePods:
         self._fresh: dict[str, JsonObject] = {}
         """Those that came or changed since somebody looked; pods change more often than they are looked at."""
         self._reading: Reading | None = _NOTHING
+        self._unusual: set[str] = set()
+        """Those whose facts say that they are not ordinary, as nearly all are."""
 
     def put(self, key: str, pod: JsonObject) -> bool:
         """A pod came, or is another object now; whether they have been read since the last change."""
@@ -38,6 +39,8 @@ class NodePods:
         fresh = self._fresh.pop(key, None)
         if self._pods.pop(key, None) is not None:
             del self._facts[key]
+            if self._unusual:
+                self._unusual.discard(key)
         elif fresh is None:
             return False
         self._reading = None
@@ -60,8 +63,12 @@ class NodePods:
             pods, facts = self._pods, self._facts
             for key, pod in self._fresh.items():
                 # In this order: a pod that makes no sense is left where it was.
-                facts[key] = PodFacts(pod)
+                facts[key] = found = PodFacts(pod)
                 pods[key] = pod
+                if not found.is_ordinary:
+                    self._unusual.add(key)
+                elif self._unusual:
+                    self._unusual.discard(key)
             self._fresh.clear()
-            reading = self._reading = tuple(pods.values()), tuple(facts.values())
+            reading = self._reading = tuple(pods.values()), tuple(facts.values()), not self._unusual
         return reading
