@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holokube.karpenter.conditions import CLAIM_CONDITIONS, CLASS_CONDITIONS, POOL_CONDITIONS
+from holokube.karpenter.conditions import CLAIM_CONDITIONS, CLASS_CONDITIONS, POOL_CONDITIONS, ConditionSet
 from holokube.kube.types import JsonObject
 from tests.karpenter.objects import NOW_S, at, claim, pool
 
@@ -128,3 +128,36 @@ def test_conditions_that_are_observed_are_those_that_another_look_leaves_as_they
         assert not CLAIM_CONDITIONS.are_observed(made, *TYPES)
     else:
         assert CLAIM_CONDITIONS.are_observed(made, *TYPES) == (are_true and stays)
+
+
+class _OneByOne(ConditionSet):
+    """Without the short way for one more condition of an object that is well."""
+
+    def _takes_one_more(self, *_: object) -> bool:
+        return False
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps, blemishes, st.integers(0, 9), st.sampled_from([*TYPES, "Drifted", "Consolidatable", "Ready"]))
+def test_a_condition_more_comes_where_it_would_be_sorted_to(
+    changes: list[tuple[str, str, int]], blemish: str, place: int, type: str
+) -> None:
+    slow = _OneByOne(CLAIM_CONDITIONS.dependents)
+    made = claim(created_s=-100)
+    for name in TYPES:
+        made = CLAIM_CONDITIONS.with_true(made, name, NOW_S)
+    for name, status, after_s in changes:
+        if status == "gone" and name in TYPES:
+            continue
+        ways = []
+        for one in (CLAIM_CONDITIONS, slow):
+            if status == "True":
+                ways.append(one.with_true(made, name, NOW_S + after_s))
+            elif status == "False":
+                ways.append(one.with_false(made, name, NOW_S + after_s, "No", "no"))
+            else:
+                ways.append(one.without(made, name))
+        assert ways[0] == ways[1]
+        made = ways[0]
+    made = spoiled(made, blemish, place)
+    assert CLAIM_CONDITIONS.with_true(made, type, NOW_S + 2) == slow.with_true(made, type, NOW_S + 2)

@@ -116,7 +116,11 @@ class ConditionSet:
         self, obj: JsonObject, type: str, status: ConditionStatus, reason: str, message: str, now_s: float
     ) -> JsonObject:
         now = format_time(now_s)
-        conditions = list(conditions_of(obj))
+        known = conditions_of(obj)
+        if self._takes_one_more(obj, known, type, now):
+            made = _condition(obj, type, status, reason, message, now)
+            return _with_conditions(obj, [*known[:-1], made, known[-1]])
+        conditions = list(known)
         # Of several of a type the first counts, so that it is written last.
         found = {one["type"]: one for one in reversed(conditions)}
         for missing in self.dependents:
@@ -127,7 +131,34 @@ class ConditionSet:
         if self.dependents:
             _put(obj, conditions, READY, *self._root(found), now)
         conditions.sort(key=lambda one: (one["type"] == READY, one.get("lastTransitionTime") or ""))
-        return obj if conditions == conditions_of(obj) else _with_conditions(obj, conditions)
+        return obj if conditions == known else _with_conditions(obj, conditions)
+
+    def _takes_one_more(self, obj: JsonObject, conditions: list[JsonObject], type: str, now: str) -> bool:
+        """Whether a condition that is not there yet, and that Ready does not depend on, comes right before Ready, and
+        all others stay as they are: so it is of an object that is well, which are those that conditions come and go of.
+        """
+        if not self.dependents or not conditions:
+            return False
+        found = {one["type"]: one for one in conditions}
+        root = conditions[-1]
+        if type in found or type in self.dependents or len(found) != len(conditions):
+            return False
+        for name in self.dependents:
+            if name not in found or found[name]["status"] != "True":
+                return False
+        if (root["type"], root["status"], root.get("reason"), root.get("message")) != (READY, *_WELL):
+            return False
+        generation = obj["metadata"].get("generation") or None
+        fields = _FIELDS if generation is None else _FIELDS_AND_GENERATION
+        if root.keys() != fields or root.get("observedGeneration") != generation or not root["lastTransitionTime"]:
+            return False
+        last = ""
+        for one in conditions[:-1]:
+            time = one.get("lastTransitionTime") or ""
+            if time < last:
+                return False
+            last = time
+        return now >= last
 
     def _root(self, found: Mapping[str, JsonObject]) -> tuple[ConditionStatus, str, str]:
         """What Ready is, by the conditions of all types that it depends on."""

@@ -31,7 +31,7 @@ from holokube.karpenter.lifecycle.sources import (
     pools_of_claim,
 )
 from holokube.karpenter.provider.protocol import CloudProvider
-from holokube.karpenter.writes import patch_status
+from holokube.karpenter.writes import set_status
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 from holokube.runtime.reconciler import Controller
@@ -44,7 +44,10 @@ WORKERS: Final = 16
 class Settled:
     """A claim whose conditions are as they should be, for as long as nothing but time passes."""
 
-    __slots__ = ("_basis", "_last_pod_event", "claim", "is_drifted", "pool", "quiet_since_s", "type_check_s")
+    __slots__ = (
+        "_alike", "_alike_since_s", "_basis", "_last_pod_event", "claim", "is_drifted", "pool", "quiet_since_s",
+        "type_check_s",
+    )  # fmt: skip
 
     def __init__(self, claim: NodeClaim, pool: NodePool, quiet_since_s: float | None, type_check_s: float) -> None:
         """``quiet_since_s`` is when its pods last changed, if it is not consolidatable because of that; before
@@ -57,6 +60,9 @@ class Settled:
         """Whether it says something of drift, as does any that it is settled with."""
         self._basis = basis_of(claim.object)
         self._last_pod_event = claim.status.get("lastPodEventTime")
+        self._alike = claim.object
+        """The last object that was found to be settled too: it is asked about again and again."""
+        self._alike_since_s = quiet_since_s
 
     def wait_s(self, claim: NodeClaim, now_s: float) -> float | None:
         """When to look again, if another look would find the same; None if it might find something else."""
@@ -69,8 +75,10 @@ class Settled:
 
     def quiet_left_s(self, claim: JsonObject, now_s: float) -> float | None:
         """For how long looks would find the same, of such a claim, if nothing but time passes."""
-        quiet_since_s = self.quiet_since_s
-        if claim is not self.claim.object:
+        if claim is self._alike:
+            quiet_since_s = self._alike_since_s
+        else:
+            quiet_since_s = self.quiet_since_s
             if basis_of(claim) != self._basis:
                 return None
             last = (claim.get("status") or {}).get("lastPodEventTime")
@@ -82,6 +90,7 @@ class Settled:
                     return None
                 # Pods that change again and again only make the wait longer.
                 quiet_since_s = last_s
+            self._alike, self._alike_since_s = claim, quiet_since_s
         if quiet_since_s is None:
             return math.inf
         assert self.pool.consolidate_after_s is not None
@@ -161,7 +170,11 @@ class DisruptionConditions(ControllerComponent):
             waits_s += [] if step.look_again_s is None else [step.look_again_s]
             quiet = step.quiet_since_s
         self._settled.pop(name, None)
-        written = await patch_status(self._client, NODE_CLAIMS, stored, changed)
+        written: JsonObject | None = stored
+        if changed is not stored:
+            # Nothing else was changed.
+            conditions = {"conditions": changed["status"]["conditions"]}
+            written = await set_status(self._client, NODE_CLAIMS, stored, conditions)
         if is_launched and written is not None and (written is stored or _is_as_made(written, changed)):
             # A look at what was made would make the same of it.
             settled = self._settled[name] = Settled(NodeClaim.of(written), pool, quiet, self._type_check_s(claim))
@@ -183,14 +196,15 @@ class DisruptionConditions(ControllerComponent):
         left_s = settled.quiet_left_s(stored, now_s)
         if left_s is None:
             return None
-        claim = settled.claim if settled.claim.object is stored else NodeClaim.of(stored)
         if now_s >= settled.type_check_s:
+            # It is the same claim, in all that its type and its age are read from.
+            claim = settled.claim
             # What has drifted because its type was gone has not when that is back.
             if settled.is_drifted or not self._is_offered(claim, settled.pool, now_s):
                 return None
             settled.type_check_s = self._type_check_s(claim)
         if self._provider.drifts:
-            is_changing = settled.is_drifted or self._provider.why_drifted(claim)
+            is_changing = settled.is_drifted or self._provider.why_drifted(NodeClaim.of(stored))
             return min(LOOK_AGAIN_S, left_s) if not is_changing else None
         return settled.far_wait_s(left_s, now_s)
 

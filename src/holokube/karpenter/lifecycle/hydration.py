@@ -38,7 +38,9 @@ class Hydration(ControllerComponent):
         )  # fmt: skip
 
     def _concerns(self, old: JsonObject | None, new: JsonObject | None) -> bool:
-        return new is not None and (old is None or not _looks_alike(old, new)) and self._lacks_label(new)
+        if new is None or (old is not None and _looks_alike(old, new)):
+            return False
+        return self._lacks_label(new)
 
     def _claims_of(self, node: JsonObject) -> list[str]:
         return [
@@ -87,12 +89,16 @@ def _is_labelled(obj: JsonObject, ref: NodeClassRef) -> bool:
 
 def _looks_alike(old: JsonObject, new: JsonObject) -> bool:
     """Whether two states of a claim are the same in class, labels and instance: nothing else is looked at."""
-    for before, after in (
-        (old.get("spec"), new.get("spec")), (old["metadata"].get("labels"), new["metadata"].get("labels")),
-    ):  # fmt: skip
-        # What a change leaves alone is the very same object as a rule.
-        if before is not after and before != after:
-            return False
+    # What a change leaves alone is the very same object as a rule.
+    before, after = old.get("spec"), new.get("spec")
+    if before is not after and before != after:
+        return False
+    before, after = old["metadata"].get("labels"), new["metadata"].get("labels")
+    if before is not after and before != after:
+        return False
+    before, after = old.get("status"), new.get("status")
+    if before and after and before.get("providerID") is after.get("providerID"):
+        return True
     return _provider_id(old) == _provider_id(new)
 
 
