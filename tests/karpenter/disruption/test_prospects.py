@@ -234,6 +234,7 @@ def decides_alike(rng: Rng, cluster: Cluster) -> None:
 def test_the_book_knows_what_looking_at_every_node_finds(seed: int) -> None:
     rng = Rng(f"book {seed}")
     cluster, kept = cluster_of(rng), Memories(-math.inf)
+    earlier: dict[str, Candidate] = {}
     for _ in range(4):
         queued, pdbs = some_ids(rng, cluster.nodes), some_pdbs(rng, cluster.nodes)
         anew = view_of(cluster, [], pdbs, queued, None)
@@ -251,8 +252,14 @@ def test_the_book_knows_what_looking_at_every_node_finds(seed: int) -> None:
             assert [c.name for c in view.affordable(method, 2)] == affordable[:2]
             assert [c.name for c in anew.affordable(method, 2)] == affordable[:2]
             assert view.count_affordable(method) == anew.count_affordable(method) == len(affordable)
-            some = {node.name for node in cluster.nodes if rng.random() < 0.5}
-            assert [c.name for c in view.named(method, some)] == [c.name for c in anew.named(method, some)]
+            earlier.update({c.name: c for c in anew.candidates(method)})
+            some = [c for c in earlier.values() if rng.random() < 0.5]
+            named = [c.name for c in anew.candidates(method) if c.name in {one.name for one in some}]
+            assert [c.name for c in view.named_as(method, some)] == named
+            assert [c.name for c in anew.named_as(method, some)] == named
+            # Those that are candidates still are found without a look at all.
+            still = [c for c in some if c.name in named]
+            assert [c.name for c in view.named_as(method, still)] == named
             assert view.count(method) == anew.count(method)
             assert [(c.name, w) for c, w in view.ruled_out(method)] == [(c.name, w) for c, w in anew.ruled_out(method)]
             assert view.budget_left(method.reason) == anew.budget_left(method.reason)

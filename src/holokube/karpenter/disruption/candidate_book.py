@@ -8,7 +8,7 @@ protected for a while. The first two are looked at when the book is read; nodes 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -377,9 +377,19 @@ class CandidateBook:
             return [one for _, _, one in self._of(method).ranked[:count]]
         return list(islice(self.in_rank_order(method), count))
 
-    def named(self, method: Method, names: Collection[str]) -> list[Candidate]:
-        """Those of these names, in the order of nodes."""
-        found = [entry.candidate for node, entry in self._of(method).taken.items() if node.name in names]
+    def named_as(self, method: Method, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those that have the names of these, which were candidates before, in the order of nodes."""
+        taken = self._of(method).taken
+        found = []
+        for one in candidates:
+            node = self._by_id.get(one.node.provider_id)
+            entry = taken.get(node) if node is not None else None
+            if entry is None or entry.candidate.name != one.name:
+                # It is none any more; another may have got its name.
+                names = {candidate.name for candidate in candidates}
+                found = [entry.candidate for node, entry in taken.items() if node.name in names]
+                break
+            found.append(entry.candidate)
         return sorted((one for one in found if one.node not in self._excluded), key=_node_serial)
 
     def count_by_pool(self, method: Method) -> dict[str, int]:

@@ -58,7 +58,7 @@ def validate(command: Command, method: Method, view: DisruptionView) -> Command 
     """
     if not method.is_validated:
         return command
-    current = view.named(method, set(command.names))
+    current = view.named_as(method, command.candidates)
     if command.reason is Reason.EMPTY:
         return _validate_empty(command, current, view)
     missing = len(command.candidates) - len(current)

@@ -7,7 +7,7 @@ it is first asked for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -207,10 +207,11 @@ class DisruptionView:
             return self._read.candidates(method)
         return [one for one, obstruction in self.judged(method) if obstruction is None]
 
-    def named(self, method: Method, names: Collection[str]) -> list[Candidate]:
-        """Those of them with these names."""
+    def named_as(self, method: Method, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of them with the names of these, which were candidates before."""
         if self._read is not None:
-            return self._read.named(method, names)
+            return self._read.named_as(method, candidates)
+        names = {candidate.name for candidate in candidates}
         return [one for one in self.candidates(method) if one.name in names]
 
     def ranked(self, method: Method) -> list[Candidate]:

@@ -189,12 +189,16 @@ class Headroom:
         self, foresight: Foresight, pods: Iterable[PodFacts], book: FormBook
     ) -> list[tuple[StateNode, list[PodFacts]]]:
         """The pods of nodes that go that would be on nodes which have not come up, as a simulation lists them."""
-        of_kind: dict[Kind, list[PodFacts]] = {}
+        places = self._late_places(foresight)
+        # Other kinds have their place on nodes that are up.
+        of_kind: dict[Kind, list[PodFacts]] = {kind: [] for _, kind, _, _ in places}
         for facts in pods:
-            of_kind.setdefault(facts.kind(book), []).append(facts)
+            alike = of_kind.get(facts.kind(book))
+            if alike is not None:
+                alike.append(facts)
         for alike in of_kind.values():
             alike.sort(key=_AGE)
-        return [(node, of_kind[kind][first:end]) for node, kind, first, end in self._late_places(foresight)]
+        return [(node, of_kind[kind][first:end]) for node, kind, first, end in places]
 
     def _late_places(self, foresight: Foresight) -> list[tuple[StateNode, Kind, int, int]]:
         """The nodes that have not come up and would take pods, and which of a kind; the same for nodes alike."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 from holokube.kube.resources import PODS, ResourceVector, parse_resources, pod_requests
 
 _ONE: Final = 1000
-_UNUSUAL: Final = ("initContainers", "overhead", "resources")
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
@@ -17,7 +16,7 @@ def requests_of(pod: Mapping[str, Any]) -> ResourceVector:
     """What a pod takes of a node, with one of ``pods``; a resize in progress counts with the larger amount."""
     spec = pod.get("spec") or _EMPTY
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or ()
-    if len(containers) == 1 and not any(map(spec.get, _UNUSUAL)):
+    if len(containers) == 1 and not (spec.get("initContainers") or spec.get("overhead") or spec.get("resources")):
         requests = (containers[0].get("resources") or _EMPTY).get("requests") or _EMPTY
         statuses = (pod.get("status") or _EMPTY).get("containerStatuses")
         if not statuses or (len(statuses) == 1 and _is_as_asked(statuses[0], requests)):
