@@ -14,6 +14,8 @@ from holokube.pricing.instance_types import InstanceType
 
 NODE_BASE_COST: Final = 1.0
 """What removing a node costs even without pods."""
+ORDINARY_COST: Final = 1.0
+"""What moving a pod costs that has no priority and says nothing about it."""
 
 _ANNOTATION_UNIT: Final = float(2**27)
 _PRIORITY_UNIT: Final = float(2**25)
@@ -26,7 +28,7 @@ def eviction_cost(pod: JsonObject, *, reads_deletion_cost: bool = True) -> float
 
     ``reads_deletion_cost`` is false where something else than the user writes the ReplicaSet's annotation.
     """
-    cost = 1.0
+    cost = ORDINARY_COST
     annotations = pod["metadata"].get("annotations")
     if annotations:
         text = annotations.get(DISRUPTION_COST)

@@ -15,7 +15,7 @@ from holokube.kube.taints import Toleration, is_tolerated
 from holokube.kube.timeformat import TimeFormatError, parse_duration, parse_time
 from holokube.kube.types import JsonObject
 
-_TERMINAL_PHASES: Final = ("Succeeded", "Failed")
+TERMINAL_PHASES: Final = ("Succeeded", "Failed")
 
 
 def key_of(pod: JsonObject) -> str:
@@ -26,7 +26,7 @@ def key_of(pod: JsonObject) -> str:
 
 def is_terminal(pod: JsonObject) -> bool:
     """Whether it has ended."""
-    return (pod.get("status") or {}).get("phase") in _TERMINAL_PHASES
+    return (pod.get("status") or {}).get("phase") in TERMINAL_PHASES
 
 
 def is_terminating(pod: JsonObject) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holokube.karpenter.api.labels import DO_NOT_DISRUPT
-from holokube.karpenter.disruption.costs import eviction_cost
-from holokube.karpenter.disruption.pods import is_daemon, is_reschedulable, is_terminal
+from holokube.karpenter.disruption.costs import ORDINARY_COST, eviction_cost
+from holokube.karpenter.disruption.pods import TERMINAL_PHASES, is_daemon, is_reschedulable
 from holokube.karpenter.scheduling.pod_requests import requests_of
 from holokube.karpenter.scheduling.topology_specs import spread_keys
 from holokube.kube.resources import ResourceVector
@@ -35,15 +35,18 @@ class PodFacts:
         self.pod = pod
         self.requests: ResourceVector = requests_of(pod)
         """Shared by pods that ask for the same; never changed."""
-        self.is_running = not is_terminal(pod)
-        self.has_started = (pod.get("status") or _EMPTY).get("phase") != "Pending"
+        phase = (pod.get("status") or _EMPTY).get("phase")
+        self.is_running = phase not in TERMINAL_PHASES
+        self.has_started = phase != "Pending"
         self.is_reschedulable = is_reschedulable(pod)
-        self.cost = eviction_cost(pod)
+        annotations = pod["metadata"].get("annotations")
+        # Most pods say nothing that changes what follows, and are not asked by a call each.
+        self.cost = eviction_cost(pod) if annotations or spec.get("priority") else ORDINARY_COST
         """What its eviction costs, if its deletion cost counts."""
-        self.guard: str | None = (pod["metadata"].get("annotations") or _EMPTY).get(DO_NOT_DISRUPT)
+        self.guard: str | None = annotations.get(DO_NOT_DISRUPT) if annotations else None
         """What it says about being disrupted, if anything."""
         self.has_volumes = bool(spec.get("volumes"))
-        self.is_plain = is_plain(pod)
+        self.is_plain = not (self.has_volumes or spec.get("affinity")) or is_plain(pod)
         spread = spec.get("topologySpreadConstraints")
         self.is_spread = bool(spread)
         self.watched: frozenset[str] = spread_keys(spread) if spread else _NO_LABELS
