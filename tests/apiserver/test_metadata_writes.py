@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from holokube.apiserver.admission.base import CREATE_OR_UPDATE, PODS, Attributes, Plugin
+from holokube.apiserver.admission.base import CREATE_OR_UPDATE, PODS, Attributes, Caller, Plugin
 from holokube.apiserver.metadata_writes import MetadataWrites, changed_parts
 from holokube.apiserver.options import DeleteOptions, WriteOptions
-from holokube.kube.errors import ApiError
+from holokube.kube.errors import ApiError, Conflict
 from tests.apiserver.crds.steps import LAB, define, definition, widget, with_spec
 from tests.apiserver.test_settled import STRATEGIC, job
 from tests.apiserver.test_status_writes import the_long_way
@@ -27,14 +27,37 @@ MAPS = st.dictionaries(
     st.sampled_from(["app", "a.io/b", "bad key", "c", ""]), st.sampled_from(["j", "", "b", None, 1, "no/label", {}]),
     max_size=3,
 )  # fmt: skip
+OWNER = {"apiVersion": "a.io/v1", "kind": "A", "name": "a", "uid": "u"}
+OWNERS = st.lists(
+    st.sampled_from([
+        OWNER, {**OWNER, "blockOwnerDeletion": True}, {**OWNER, "controller": False}, {**OWNER, "name": ""},
+        {**OWNER, "controller": 1}, {**OWNER, "x": "y"}, {"uid": "v", **OWNER, "controller": True}, {"uid": "u"}, None,
+    ]),
+    max_size=2,
+)  # fmt: skip
 METADATA = st.fixed_dictionaries({}, optional={
     "finalizers": st.one_of(LISTS, st.none()), DELETED: LISTS, "uid": st.sampled_from(["own", "u"]),
-    "resourceVersion": st.sampled_from(["own", "1"]), "labels": st.one_of(MAPS, st.none()),
-    "annotations": st.one_of(MAPS, st.none()), "name": st.just("j"),
+    "resourceVersion": st.sampled_from(["own", "1", "", 1]), "labels": st.one_of(MAPS, st.none()),
+    "annotations": st.one_of(MAPS, st.none()), "name": st.just("j"), "ownerReferences": st.one_of(OWNERS, st.none()),
+}).flatmap(lambda asked: st.permutations([*asked.items()]).map(dict))  # fmt: skip
+TAINT = st.fixed_dictionaries(
+    {"key": st.sampled_from(["a.io/t", "b", "", "no key", None]), "effect": st.sampled_from(["NoSchedule", "x", ""])},
+    optional={"value": st.sampled_from(["v", "", "no value", 1, None]), "timeAdded": st.just("2026-01-01T00:00:00Z")},
+)  # fmt: skip
+USUAL_TAINT = st.sampled_from([
+    {"key": "a.io/t", "effect": "NoSchedule"}, {"effect": "NoExecute", "key": "a.io/t"},
+    {"key": "b", "value": "v", "effect": "NoSchedule"},
+])  # fmt: skip
+SPEC = st.fixed_dictionaries({}, optional={
+    "taints": st.one_of(st.lists(st.one_of(USUAL_TAINT, TAINT, st.none()), max_size=3), st.none(), st.just("x")),
+    "unschedulable": st.sampled_from([True, False, None, 1]), "podCIDR": st.sampled_from(["", "10.0.0.0/24", None]),
+    "providerID": st.sampled_from(["p", "", "q"]),
 })  # fmt: skip
+WAYS = st.sampled_from([MERGE, STRATEGIC])
 STEPS = st.lists(
     st.one_of(
-        st.tuples(PLURALS, METADATA, st.sampled_from([MERGE, STRATEGIC]), st.sampled_from("ab")),
+        st.tuples(PLURALS, METADATA, WAYS, st.sampled_from("ab")),
+        st.tuples(st.just("nodes"), METADATA, WAYS, st.sampled_from("ab"), st.one_of(SPEC, st.none())),
         st.tuples(PLURALS, st.just("delete"), st.sampled_from(["", "Foreground"]), st.just("a")),
     ),
     max_size=12,
@@ -52,11 +75,12 @@ async def make_all(world: World, finalizers: list[str], *, is_told_of: bool = Tr
         await world.create(plural, {**obj, "metadata": meta}, GROUPS[plural], field_manager="a")
     if is_told_of:
         await world.patch("widgets", "j", {"status": {}}, LAB, subresource="status")
-    # Nodes settle when they are written as a whole.
-    await world.update("nodes", {**world.get("nodes", "j"), "spec": {"providerID": "p"}})
 
 
-async def done(world: World, plural: str, asked: Any, how: str, manager: str) -> Any:
+NOT_SAID: Any = object()
+
+
+async def done(world: World, plural: str, asked: Any, how: str, manager: str, spec: Any = NOT_SAID) -> Any:
     served = world.served(plural, GROUPS[plural])
     namespace = "default" if served.namespaced else ""
     try:
@@ -65,6 +89,8 @@ async def done(world: World, plural: str, asked: Any, how: str, manager: str) ->
             return await world.registry.delete(served, namespace, "j", options)
         meta = world.get(plural, "j", GROUPS[plural])["metadata"]
         patch = {"metadata": {key: meta[key] if value == "own" else value for key, value in asked.items()}}
+        if spec is not NOT_SAID:
+            patch["spec"] = spec
         result = await world.registry.patch(
             served, namespace, "j", how, patch, WriteOptions(field_manager=manager, field_validation="Warn")
         )
@@ -104,18 +130,71 @@ def test_metadata_is_changed_as_it_is_the_long_way(
         assert short == outcomes(steps, finalizers, tracks=tracks, is_told_of=is_told_of)
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.just("nodes"),
+            st.fixed_dictionaries({}, optional={
+                "labels": st.sampled_from([{"app": "b"}, {"x/y": "z"}]), "uid": st.just("own"),
+                "finalizers": st.sampled_from([["a.io/one"], [], ["x"]]), "ownerReferences": OWNERS,
+                "resourceVersion": st.sampled_from(["own", "own", "1"]),
+            }).flatmap(lambda asked: st.permutations([*asked.items()]).map(dict)),
+            st.just(MERGE), st.sampled_from("ab"),
+            st.fixed_dictionaries(
+                {}, optional={
+                    "taints": st.one_of(st.lists(USUAL_TAINT, max_size=2), st.none()),
+                    "unschedulable": st.sampled_from([True, False, None]),
+                }
+            ),
+        ), min_size=1, max_size=6,
+    ),
+    tracks=st.booleans(), is_twice_there=st.booleans(),
+)  # fmt: skip
+def test_taints_are_changed_as_they_are_the_long_way(
+    monkeypatch: pytest.MonkeyPatch, steps: list[Any], tracks: bool, is_twice_there: bool
+) -> None:
+    def outcome() -> Any:
+        async def body(world: World) -> list[Any]:
+            world.registry.tracks_managed_fields = tracks
+            plain = node("j")
+            address = {"type": "InternalIP", "address": "10.0.0.1"}
+            status = {**plain.get("status", {}), "addresses": [address] * (2 if is_twice_there else 1)}
+            meta = {**plain["metadata"], "labels": {"app": "j"}}
+            await world.create("nodes", {**plain, "metadata": meta, "status": status}, field_manager="a")
+            found = []
+            for step in steps:
+                found.append(await done(world, *step))
+                await world.clock.sleep(1)
+            return found
+
+        return in_world(body)
+
+    short = outcome()
+    with monkeypatch.context() as patched:
+        patched.setattr(MetadataWrites, "patch", the_long_way)
+        assert short == outcome()
+
+
+OF_A_NODE = {"labels": {"a": "b"}, "finalizers": ["a.io/one"], "ownerReferences": [OWNER], "uid": "own"}
+TAINTS = {"taints": [{"key": "a.io/t", "effect": "NoExecute"}]}
+
+
 @pytest.mark.parametrize(
-    ("plural", "how", "asked"),
+    ("plural", "how", "asked", "spec"),
     [
-        ("jobs", MERGE, {"finalizers": ["a.io/two"]}),
-        ("pods", STRATEGIC, {DELETED: ["a.io/one"]}),
-        ("nodes", MERGE, {"labels": {"a": "b"}, "uid": "own"}),
-        ("nodes", MERGE, {"annotations": {"a": "b", "c": None, "e": "f"}}),
-        ("widgets", MERGE, {"finalizers": ["a.io/one", "a.io/two", "a.io/three"], "resourceVersion": "own"}),
-        ("widgets", MERGE, {"labels": {"a": "b"}, "annotations": {"a": "b"}, "uid": "own"}),
+        ("jobs", MERGE, {"finalizers": ["a.io/two"]}, NOT_SAID),
+        ("pods", STRATEGIC, {DELETED: ["a.io/one"]}, NOT_SAID),
+        ("nodes", MERGE, {"labels": {"a": "b"}, "uid": "own"}, NOT_SAID),
+        ("nodes", MERGE, {"annotations": {"a": "b", "c": None, "e": "f"}}, NOT_SAID),
+        ("widgets", MERGE, {"finalizers": ["a.io/one", "a.io/two", "a.io/three"], "resourceVersion": "own"}, NOT_SAID),
+        ("widgets", MERGE, {"labels": {"a": "b"}, "annotations": {"a": "b"}, "uid": "own"}, NOT_SAID),
+        ("nodes", MERGE, {**OF_A_NODE, "resourceVersion": "own"}, TAINTS),
+        ("nodes", MERGE, {}, {"taints": [], "unschedulable": True}),
+        ("nodes", MERGE, {"uid": "own"}, {"taints": None}),
     ],
 )
-def test_what_controllers_do_goes_the_short_way(plural: str, how: str, asked: Any) -> None:
+def test_what_controllers_do_goes_the_short_way(plural: str, how: str, asked: Any, spec: Any) -> None:
     taken: list[bool] = []
     long = MetadataWrites.patch
 
@@ -128,13 +207,26 @@ def test_what_controllers_do_goes_the_short_way(plural: str, how: str, asked: An
         world.registry.tracks_managed_fields = plural != "widgets"
         await make_all(world, ["a.io/one", "a.io/two"])
         before = world.get(plural, "j", GROUPS[plural])["metadata"]
-        await done(world, plural, asked, how, "b")
+        await done(world, plural, asked, how, "b", spec)
         assert world.get(plural, "j", GROUPS[plural])["metadata"] != before
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(MetadataWrites, "patch", noted)
         in_world(body)
     assert taken == [True]
+
+
+def test_a_patch_for_another_state_is_a_conflict_by_the_short_way() -> None:
+    async def body(world: World) -> None:
+        await make_all(world, ["a.io/one"])
+        served, patch = world.served("nodes"), {"metadata": {"resourceVersion": "1"}, "spec": TAINTS}
+        writes = MetadataWrites(world.registry, world.registry.writes.ownership)
+        old = world.registry.store.get(served.bucket, world.registry.key(served, "", "j"))
+        assert old is not None
+        with pytest.raises(Conflict, match="the object has been modified"):
+            await writes.patch(served, old, MERGE, patch, WriteOptions(), Caller())
+
+    in_world(body)
 
 
 def test_a_plugin_that_sets_a_field_of_the_spec_is_listened_to() -> None:

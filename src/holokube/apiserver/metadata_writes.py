@@ -1,14 +1,15 @@
-"""Patches that change finalizers, labels and annotations and leave everything else as it is, by the short way.
+"""Patches that change finalizers, labels and annotations, and hardly anything else, by the short way.
 
 Every pod of a job and everything that is deleted in the foreground meets one at the end of its life, and every node
 that an autoscaler brings up several, as does its claim. Such an object was found valid as it is; only the general rules
-for what is new have to be looked at, who owns which field has to be noted, and admission asked. The long way, in
-``writes``, is gone wherever something else has a part in it, and wherever something is wrong.
+for what is new have to be looked at, who owns which field has to be noted, and admission asked. Nodes get and lose
+taints in the same breath, and an owner. The long way, in ``writes``, is gone wherever something else has a part in it,
+and wherever something is wrong.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Attributes, Caller
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 _FINALIZERS: Final = "finalizers"
 _DELETED: Final = "$deleteFromPrimitiveList/finalizers"
+_OWNERS: Final = "ownerReferences"
+_OWNER_TEXTS: Final = ("apiVersion", "kind", "name", "uid")
+_OWNER_FLAGS: Final = ("controller", "blockOwnerDeletion")
 _MAPS: Final = ("labels", "annotations")
 _SHAPES: Final = (STORED_FIELDS, STORED_FIELDS[:-1])
 """A custom resource has no status until somebody writes one."""
@@ -57,11 +61,21 @@ class MetadataWrites:
         before = old.obj
         meta = before["metadata"]
         asked = _asked(meta, content_type, body)
-        changes = None if asked is None else changed_parts(meta, content_type, asked)
-        if not changes or not (old.checked and old.settled) or options.dry_run or [*before] not in _SHAPES:
+        changes = None if asked is None else changed_parts(meta, content_type, asked.metadata)
+        if asked is None or changes is None or not (old.checked and old.settled):
+            return None
+        if options.dry_run or [*before] not in _SHAPES:
             return None
         kind = self._registry.kind_of(served)
         is_custom = served.type.custom
+        spec: JsonObject = before["spec"]
+        if asked.spec is not None:
+            merged = None if kind.tracks_generation else kind.merged_spec(spec, asked.spec)
+            if merged is None or is_custom:
+                return None
+            spec = merged
+        if not changes and spec == before["spec"]:
+            return None
         if served.version != served.type.storage_version or (is_custom and self._registry.tracks_managed_fields):
             return None
         # Custom resources know no strategic merge patches.
@@ -70,14 +84,26 @@ class MetadataWrites:
         # Jobs without labels are given those of their template.
         if not is_custom and not meta.get("labels"):
             return None
-        new = _with(before, changes)
-        # Of the metadata, definitions can only restrict names.
-        if not (is_custom or kind.stays_valid(new, before)) or not self._own(served, before, new, options, caller):
+        if asked.is_stale and is_custom:
             return None
-        if not _only_takes_off(changes, meta) and not self._is_valid(served, kind, new, before):
+        if asked.is_stale:
+            # There was nothing to be said about the rest of it.
+            raise conflict(served.group, served.plural, meta["name"], OBJECT_WAS_MODIFIED)
+        new = _with(before, changes)
+        has_other_spec = spec is not before["spec"]
+        if has_other_spec:
+            new["spec"] = spec
+        # Of the metadata, definitions can only restrict names.
+        is_still_valid = is_custom or has_other_spec or kind.stays_valid(new, before)
+        if not is_still_valid or not self._own(served, before, new, options, caller):
+            return None
+        only_takes_off = not has_other_spec and _only_takes_off(changes, meta)
+        if not only_takes_off and not self._is_valid(served, kind, new, before):
             return None
         namespace, warnings = meta.get("namespace", ""), kind.warnings(new, before)
         if not self._registry.admission.has_no_say(served, "UPDATE", "", namespace):
+            if has_other_spec:
+                return None
             attributes = Attributes(
                 "UPDATE", served, namespace, meta["name"], "", new, before, caller, self._registry, False,
                 {"fieldManager": options.field_manager},
@@ -95,6 +121,8 @@ class MetadataWrites:
         errors = FieldErrors()
         validate_metadata(new, kind, namespaced=served.namespaced, errors=errors, known=before["metadata"])
         validate_metadata_update(new, before, errors)
+        if new["spec"] is not before["spec"]:
+            kind.validate_update(new, before, errors)
         return not errors
 
     async def _store(self, served: Served, kind: Kind, old: Stored, new: JsonObject) -> Stored:
@@ -122,8 +150,9 @@ class MetadataWrites:
         """Note who changed it; False if that cannot be said."""
         if not self._registry.tracks_managed_fields:
             return True
+        parts = ("metadata",) if new["spec"] is before["spec"] else ("metadata", "spec")
         fields = self._ownership.compared(
-            served, {"metadata": before["metadata"]}, {"metadata": new["metadata"]}, ""
+            served, {part: before[part] for part in parts}, {part: new[part] for part in parts}, ""
         )
         if fields is None:
             return False
@@ -152,46 +181,80 @@ def _with(before: JsonObject, changes: JsonObject) -> JsonObject:
     return {**before, "metadata": meta}
 
 
-def _asked(meta: JsonObject, content_type: str, body: Any) -> JsonObject | None:
+class _Asked(NamedTuple):
+    """What a patch asks for."""
+
+    metadata: JsonObject
+    spec: JsonObject | None
+    """None where it says nothing of the spec."""
+    is_stale: bool
+    """Whether it is meant for another state of the object."""
+
+
+def _asked(meta: JsonObject, content_type: str, body: Any) -> _Asked | None:
     """What a patch asks for of an object with this metadata; None if it is about anything else, or meant for another
-    state of the object."""
+    object."""
     value = body.value if isinstance(body, Body) else body
-    if type(value) is not dict or len(value) != 1 or (isinstance(body, Body) and body.duplicate_fields):
+    if type(value) is not dict or (isinstance(body, Body) and body.duplicate_fields):
         return None
-    asked = value.get("metadata")
-    if type(asked) is not dict:
+    asked, spec, is_stale = value.get("metadata"), None, False
+    taken: tuple[str, ...] = ()
+    if content_type == MERGE_PATCH:
+        spec = value.get("spec")
+        taken = (_FINALIZERS, _OWNERS, *_MAPS)
+    elif content_type == STRATEGIC:
+        taken = (_DELETED,)
+    if type(asked) is not dict or len(value) != (1 if spec is None else 2):
         return None
-    taken = (_FINALIZERS, *_MAPS) if content_type == MERGE_PATCH else (_DELETED,) if content_type == STRATEGIC else ()
+    if spec is not None and type(spec) is not dict:
+        return None
     for key, part in asked.items():
-        if key not in taken and not (key in MEANT_FOR and part == meta.get(key)):
+        if key in taken or (key in MEANT_FOR and part == meta.get(key)):
+            continue
+        if key != "resourceVersion" or type(part) is not str or not part:
             return None
-    return asked
+        is_stale = True
+    return _Asked(asked, spec, is_stale)
 
 
 def changed_parts(meta: JsonObject, content_type: str, asked: JsonObject) -> JsonObject | None:
-    """The finalizers, labels and annotations as a patch leaves them, those that it changes; None if it takes a longer
-    look to tell."""
+    """The finalizers, owners, labels and annotations as a patch leaves them, those that it changes, in its order; None
+    if it takes a longer look to tell."""
     changes: JsonObject = {}
-    for key in _MAPS:
-        if key in asked:
-            merged = _merged(meta.get(key), asked[key])
+    name = _FINALIZERS if content_type == MERGE_PATCH else _DELETED
+    for key, part in asked.items():
+        if key in _MAPS:
+            merged = _merged(meta.get(key), part)
             if merged is None:
                 return None
             if merged != meta[key]:
                 changes[key] = merged
-    name = _FINALIZERS if content_type == MERGE_PATCH else _DELETED
-    if name in asked:
-        held, named = meta.get(_FINALIZERS) or [], asked[name]
-        if type(named) is not list or not all(type(one) is str for one in named):
-            return None
-        # A list of its own: what was sent belongs to the sender.
-        left = [*named] if name == _FINALIZERS else [one for one in held if one not in named]
-        if left != held:
-            changes[_FINALIZERS] = left
-        elif not held:
-            # Whether an empty list is kept where there was none is for the long way to say.
-            return None
+        elif key == name:
+            held = meta.get(_FINALIZERS) or []
+            if type(part) is not list or not all(type(one) is str for one in part):
+                return None
+            # A list of its own: what was sent belongs to the sender.
+            left = [*part] if name == _FINALIZERS else [one for one in held if one not in part]
+            if left != held:
+                changes[_FINALIZERS] = left
+            elif not held:
+                # Whether an empty list is kept where there was none is for the long way to say.
+                return None
+        elif key == _OWNERS:
+            if meta.get(_OWNERS) or type(part) is not list or not part or not all(map(_is_plain_owner, part)):
+                return None
+            changes[_OWNERS] = [{**owner} for owner in part]
     return changes
+
+
+def _is_plain_owner(owner: Any) -> bool:
+    """Whether an owner has all it needs, and nothing that would be left out."""
+    if type(owner) is not dict or not all(key in owner for key in _OWNER_TEXTS):
+        return False
+    return all(
+        (type(part) is str and part) if key in _OWNER_TEXTS else (key in _OWNER_FLAGS and type(part) is bool)
+        for key, part in owner.items()
+    )
 
 
 def _merged(held: Any, asked: Any) -> dict[str, str] | None:

@@ -155,7 +155,7 @@ class Writes:
         # Another version of a custom resource may know other fields.
         is_as_stored = served.version == served.type.storage_version
         settled = prepared is not None and prepared.settled
-        stored.settled = settled or (is_as_stored and not registry.admission.may_change(attributes))
+        stored.settled = settled or (is_as_stored and not registry.admission.may_unsettle(attributes))
         is_like_others = reading is not None and prepared is not None and generated
         if reading is not None and is_like_others and not warnings and not options.dry_run:
             self._repeats.take_pattern(reading, namespace, stored, attributes)

@@ -70,6 +70,19 @@ def test_a_namespace_that_is_not_there_or_goes_is_told_of() -> None:
     in_world(body)
 
 
+def test_templates_are_shown_where_the_namespace_sets_a_standard_for_pods() -> None:
+    async def body(world: World) -> None:
+        jobs, ask = world.served("jobs", "batch"), world.registry.admission.has_no_say
+        assert ask(jobs, "UPDATE", "", "default")
+        assert not ask(world.served("namespaces"), "UPDATE", "", "")
+        for level, is_unseen in (("baseline", False), (None, True), ("privileged", False)):
+            labels = {"pod-security.kubernetes.io/warn": level}
+            await world.patch("namespaces", "default", {"metadata": {"labels": labels}}, namespace="")
+            assert ask(jobs, "UPDATE", "", "default") is is_unseen
+
+    in_world(body)
+
+
 def test_where_there_are_quotas_or_webhooks_everything_is_shown() -> None:
     async def body(world: World) -> None:
         await world.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})

@@ -77,6 +77,8 @@ class Plugin:
     """Validates after the webhooks have."""
     only_refuses: ClassVar[bool] = False
     """``mutate`` changes nothing; it may only say no."""
+    sets_what_is_settled: ClassVar[bool] = False
+    """What ``mutate`` sets is what it would be had it been sent, decoded and defaulted."""
     only_sets_on_update: ClassVar[bool] = False
     """When an object is updated, ``mutate`` at most sets fields of its spec, and changes nothing inside of them."""
 

@@ -48,6 +48,8 @@ class Route(NamedTuple):
     changes_inside: bool
     """Whether it may change even the fields of the spec in place."""
     plugins: tuple[Plugin, ...]
+    unsettles: bool
+    """Whether one of the mutating steps may leave something that has to be defaulted."""
 
 
 class AdmissionChain:
@@ -146,6 +148,10 @@ class AdmissionChain:
     def may_change(self, attributes: Attributes) -> bool:
         """Whether anybody might change the object in ``mutate``, and not only refuse it."""
         return self._route(attributes).changes or bool(self._webhooks.mutating(attributes))
+
+    def may_unsettle(self, attributes: Attributes) -> bool:
+        """Whether what anybody makes of the object in ``mutate`` might have to be defaulted once more."""
+        return self._route(attributes).unsettles or bool(self._webhooks.mutating(attributes))
 
     def passes(self, attributes: Attributes) -> bool:
         """As ``mutate`` and ``validate`` in one, for a write that is known to be valid, where nobody may change it and
@@ -284,6 +290,10 @@ class AdmissionChain:
                     for p in concerned
                 ),
                 tuple(concerned),
+                any(
+                    type(p).mutate is not Plugin.mutate and not p.only_refuses and not p.sets_what_is_settled
+                    for p in concerned
+                ),
             )
         return route
 

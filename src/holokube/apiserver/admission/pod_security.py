@@ -17,6 +17,7 @@ from holokube.apiserver.admission.base import (
     refuse,
 )
 from holokube.apiserver.admission.pod_security_checks import BASELINE, LATEST_MINOR, RESTRICTED, Violation
+from holokube.apiserver.kinds.base import Lookup
 from holokube.kube.errors import Cause, invalid
 from holokube.kube.types import JsonObject
 
@@ -66,12 +67,17 @@ class PodSecurity(Plugin):
     operations = CREATE_OR_UPDATE
     subresources = None
     looks_at = frozenset({"namespaces"})
+    heeds = looks_at
     goes_by_spec = True
 
     def wants(self, resource: GroupResource, operation: Operation, subresource: str) -> bool:
         if subresource and (resource != PODS or subresource in _UNCHECKED_DOORS):
             return False
         return super().wants(resource, operation, subresource)
+
+    def has_no_say(self, lookup: Lookup, operation: Operation, namespace: str) -> bool:  # noqa: ARG002 - a hook
+        # Namespaces themselves are in none.
+        return bool(namespace) and _MODE_LABELS.isdisjoint(_labels_of(lookup, namespace))
 
     def looked_at(self, attributes: Attributes) -> frozenset[str] | None:
         resource = (attributes.served.type.group, attributes.served.type.plural)
@@ -85,8 +91,7 @@ class PodSecurity(Plugin):
         if resource == NAMESPACES:
             self._validate_namespace(attributes, obj)
             return
-        namespace = attributes.lookup.find("", "namespaces", "", attributes.namespace)
-        labels = (namespace or {}).get("metadata", {}).get("labels") or {}
+        labels = _labels_of(attributes.lookup, attributes.namespace)
         if _MODE_LABELS.isdisjoint(labels):
             return
         policy, _ = _policy(labels)
@@ -149,6 +154,11 @@ class PodSecurity(Plugin):
             more = f" (and {others} other {'pod' if others == 1 else 'pods'})" if others else ""
             lines.append(f"{min(names)}{more}: {reason}")
         return warnings + sorted(lines)
+
+
+def _labels_of(lookup: Lookup, namespace: str) -> Mapping[str, str]:
+    found = lookup.find("", "namespaces", "", namespace)
+    return (found or {}).get("metadata", {}).get("labels") or {}
 
 
 def _prioritized(pods: Sequence[JsonObject]) -> list[JsonObject]:

@@ -13,6 +13,7 @@ _EFFECT: Final = "NoSchedule"
 
 class TaintNodesByCondition(Plugin):
     resources = frozenset({NODES})
+    sets_what_is_settled = True
 
     def mutate(self, attributes: Attributes) -> None:
         if attributes.obj is None:

@@ -122,6 +122,11 @@ class Kind:
         rest of it. The rules for all metadata are checked elsewhere."""
         return False
 
+    def merged_spec(self, spec: JsonObject, asked: JsonObject) -> JsonObject | None:
+        """A stored spec after a merge patch, a new one that shares nothing with the patch, where that only sets fields
+        to what no default changes and ``prepare_update`` leaves alone; None where it takes a longer look to tell."""
+        return None
+
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         """Rules for a status change."""
 

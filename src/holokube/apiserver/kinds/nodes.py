@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from holokube.apiserver.field_errors import FieldErrors, show
 from holokube.apiserver.kinds.base import WriteContext
@@ -22,6 +22,8 @@ from holokube.kube.errors import Cause
 from holokube.kube.types import JsonObject
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_MERGED: Final = ("taints", "unschedulable")
+_PLAIN_IN_TAINTS: Final = ("key", "value", "effect")
 _DECLARED_FEATURE: Final = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
 _CIDR_FIXED: Final = 'node updates may not change podCIDR except from "" to valid'
 _PROVIDER_FIXED: Final = 'node updates may not change providerID except from "" to valid'
@@ -92,8 +94,28 @@ class Node(GoKind):
         self._validate_change(new, old, errors)
 
     def stays_valid(self, new: JsonObject, old: JsonObject) -> bool:
-        # Nothing but the general rules is about the metadata, and the status is the stored one.
-        return True
+        # Nothing but the general rules is about the metadata, and the status is the stored one. Only of a new node
+        # nobody asks whether it has an address twice.
+        addresses = new["status"].get("addresses")
+        return not addresses or len({(one["type"], one["address"]) for one in addresses}) == len(addresses)
+
+    def merged_spec(self, spec: JsonObject, asked: JsonObject) -> JsonObject | None:
+        merged = spec.copy()
+        for key, value in asked.items():
+            if key == "taints" and type(value) is list:
+                if not all(map(_is_plain_taint, value)):
+                    return None
+                part: Any = [{**taint} for taint in value]
+            elif key in _MERGED and (value is None or (key == "unschedulable" and type(value) is bool)):
+                part = value
+            else:
+                return None
+            # A null takes a field off, and Go leaves out what is empty.
+            if part:
+                merged[key] = part
+            else:
+                merged.pop(key, None)
+        return merged
 
     def validate_status_update(self, new: JsonObject, old: JsonObject, errors: FieldErrors) -> None:
         _check_status(new["status"], errors)
@@ -165,6 +187,13 @@ def _check_features(features: list[str], errors: FieldErrors) -> None:
             errors.duplicate(f"{path}[{index}]", feature)
         elif index and features[index - 1] > feature:
             errors.invalid(f"{path}[{index}]", feature, "list must be sorted alphabetically")
+
+
+def _is_plain_taint(taint: Any) -> bool:
+    """Whether a taint is stored as it was sent."""
+    if type(taint) is not dict or "key" not in taint or "effect" not in taint:
+        return False
+    return all(key in _PLAIN_IN_TAINTS and type(part) is str and part for key, part in taint.items())
 
 
 def _check_taints(taints: list[JsonObject] | None, errors: FieldErrors) -> None:
