@@ -12,7 +12,7 @@ from holokube.base.clock import VirtualClock
 from holokube.base.errors import HolokubeError, TransportError
 from holokube.base.loop import run_virtual
 from holokube.base.rng import Rng
-from holokube.client.audience import FINALIZERS, SPEC, STATUS
+from holokube.client.audience import DELETION, EVERYTHING, FINALIZERS, SPEC, STATUS
 from holokube.client.cache import object_key
 from holokube.client.client import Client
 from holokube.client.faulty import Faults, FaultyTransport
@@ -538,7 +538,8 @@ def test_who_heeds_less_hears_of_writes_that_are_told_as_one_if_any_of_them_conc
     ("changes", "told"),
     [
         ({}, [("DELETED", 7, 0)]),
-        ({"deletionTimestamp": None}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
+        ({"deletionTimestamp": None}, [("DELETED", 7, 0)]),
+        ({"deletionTimestamp": None, "generation": 2}, [("DELETED", 7, 0)]),
         ({"labels": {"a": "b"}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
         ({"finalizers": ["a"]}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
         ({"status": {"phase": "Failed"}}, [("MODIFIED", 7, 11), ("DELETED", 11, 0)]),
@@ -563,6 +564,30 @@ def test_that_no_time_is_left_is_not_told_beside_the_end(
     gone = {**last, "metadata": {**last["metadata"], "resourceVersion": "12"}}
     found = told_together([first], WatchEvent("MODIFIED", last), WatchEvent("DELETED", gone))
     assert found == told
+
+
+def test_who_is_not_told_of_the_end_hears_that_an_object_was_told_to_end_right_before() -> None:
+    async def main(clock: VirtualClock) -> list[tuple[str, str]]:
+        told: list[tuple[str, str]] = []
+        first = versioned("a", 7)
+        informer = Informer(clock, Client(Scripted([listing(10, first)], [[]])), PODS)
+        informer.start()
+        await informer.synced()
+        for name, heeds, hears_comings in (
+            ("all", EVERYTHING, True), ("changes", DELETION, False), ("spec", SPEC, False),
+        ):  # fmt: skip
+            informer.listen(
+                lambda what, *_, name=name: told.append((name, what)), heeds=heeds, hears_comings=hears_comings
+            )
+        told.clear()
+        last = {**first, "metadata": {**first["metadata"], "resourceVersion": "11"}}
+        last["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
+        gone = {**last, "metadata": {**last["metadata"], "resourceVersion": "12"}}
+        informer._on_events([WatchEvent("MODIFIED", last), WatchEvent("DELETED", gone)])
+        await informer.stop()
+        return told
+
+    assert run_virtual(main) == [("all", "DELETED"), ("changes", "MODIFIED")]
 
 
 def test_a_watch_is_resumed_where_it_ended_and_its_version_never_goes_back() -> None:

@@ -68,6 +68,17 @@ def test_the_end_of_an_owner_concerns_its_dependents() -> None:
     assert list(graph.observe(owner, None).to_delete) == ["a", "b"]
 
 
+def test_an_owner_in_the_foreground_is_looked_at_at_once_only_if_nothing_holds_it_back() -> None:
+    leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foregroundDeletion"]}
+    for blocks, at_once in ((True, ["child"]), (False, ["child", "owner"])):
+        graph = OwnershipGraph()
+        owner, child = obj("owner"), obj("child", ref("owner", blocks=blocks))
+        graph.observe(None, owner)
+        graph.observe(None, child)
+        assert list(graph.observe(owner, obj("owner", **leaving)).to_delete) == at_once
+        assert list(graph.observe(child, None).to_delete) == ["owner"]
+
+
 def test_an_owner_in_the_foreground_is_looked_at_when_a_dependent_stops_blocking_it() -> None:
     graph = OwnershipGraph()
     leaving = obj("owner", deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["foregroundDeletion"])

@@ -14,7 +14,7 @@ JsonObject = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[EventType, JsonObject | None, JsonObject | None], None]
 """Called with (type, old, new). ``ADDED`` has no old, ``DELETED`` no new; old is always exactly the object
-that was new in the change before, so that a handler which keeps sums can take away what it had added. A resync
+that was new in the change told before, so that a handler which keeps sums can take away what it had added. A resync
 is a ``MODIFIED`` whose old is its new. The cache may be ahead of what a handler is told: changes that come together
 are all taken over before anybody is told of the first."""
 Concern = Callable[[JsonObject | None, JsonObject | None], bool]
@@ -35,6 +35,8 @@ ENDING: Final = 256
 EVERYTHING: Final = 511
 EXISTENCE: Final = 512
 """It came or went, which all are told of who do not say otherwise."""
+LAST: Final = 1024
+"""It went right after this change: whoever is told of that is not told of the change."""
 
 Kind = tuple[str, str]
 """Group (or ``apiVersion``, where it is said) and kind."""
@@ -118,7 +120,7 @@ class Listener:
     def hears(self, aspects: int, controller: Kind) -> bool:
         """Whether it is told of a change in some respects to an object that is controlled by such a one."""
         heeds = self.heeds | EXISTENCE if self.hears_comings else self.heeds
-        if self.is_away or not heeds & aspects:
+        if self.is_away or not heeds & aspects or (aspects & LAST and self.hears_comings):
             return False
         if self.controlled_by is None:
             return True

@@ -19,8 +19,10 @@ from holokube.base.errors import HolokubeError
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.audience import (
+    DELETION,
     EVERYTHING,
     EXISTENCE,
+    LAST,
     Audience,
     Concern,
     EventType,
@@ -53,8 +55,10 @@ WATCH_TIMEOUT_S = (300, 600)
 """The server is asked to end each watch after a random time in this range, so that load spreads anew."""
 SHORT_WATCH_S = 1.0
 LOWER_LISTS_BEFORE_RESET = 3
-_TIME_LEFT = frozenset({"deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "managedFields"})
-"""What a server writes of an object that was told to end when its time has come."""
+_TIME_LEFT = frozenset(
+    {"deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion", "managedFields"}
+)
+"""What a server writes of an object that is told to end, and again when its time has come."""
 _News = tuple[Hearers, EventType, JsonObject | None, JsonObject | None]
 """A change that the cache has taken over, and who has to be told of it."""
 
@@ -443,10 +447,15 @@ class Informer:
         assert old is not None, "what is removed was there"
         self._cache.remove(key)
         if news:
-            # A server writes down that no time is left, and takes the object out: the latter says it all.
+            # A server writes down that no time is left, and takes the object out: the latter says it all, but to those
+            # who are not told of it.
             _, what, before, last = news[-1]
             if what == "MODIFIED" and last is old and before is not None and _only_ends_sooner(before, old):
                 news.pop()
+                if not before["metadata"].get("deletionTimestamp"):
+                    hearers = self._audience.of(DELETION | LAST, old)
+                    if hearers:
+                        news.append((hearers, "MODIFIED", before, old))
                 old = before
         news.append((self._audience.of(EXISTENCE, old), "DELETED", old, None))
 
@@ -522,10 +531,10 @@ async def _follow_on(stream: AsyncIterator[WatchEvent], on_events: OnEvents) -> 
 
 
 def _only_ends_sooner(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether nothing but the time it has left has changed of an object that was told to end; by the identity of its
-    parts, which servers in the same process leave alone."""
+    """Whether nothing has changed of an object that is told to end, but how much time it has left; by the identity of
+    its parts, which servers in the same process leave alone."""
     was, is_ = old["metadata"], new["metadata"]
-    if not was.get("deletionTimestamp") or old.keys() != new.keys():
+    if not is_.get("deletionTimestamp") or old.keys() != new.keys():
         return False
     for part, value in old.items():
         if value is not new[part] and part != "metadata":

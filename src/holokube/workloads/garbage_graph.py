@@ -284,7 +284,9 @@ class OwnershipGraph:
         elif is_waiting(new, FOREGROUND_FINALIZER) and not node.deleting_dependents:
             node.deleting_dependents = True
             effects.to_delete.update(dict.fromkeys(node.dependents))
-            effects.to_delete[uid] = None
+            # Those that hold it back are looked at now, and it itself when the last of them is gone or lets go of it.
+            if not node.blocking_dependents():
+                effects.to_delete[uid] = None
 
     @staticmethod
     def _report(dependent: Node, owner_uid: str, effects: Effects) -> None:
