@@ -71,6 +71,25 @@ def test_only_the_very_state_that_was_written_last_is_an_echo() -> None:
     assert not echoes.is_one(first, second)
 
 
+@pytest.mark.parametrize(
+    ("written", "cached", "goes_on_from_own"),
+    [("9", "8", True), ("10", "9", True), ("9", "9", False), ("9", "10", False), ("x", "9", False), ("9", "x", False)],
+)
+def test_one_goes_on_from_what_was_written_while_the_cache_lags_behind(
+    written: str, cached: str, goes_on_from_own: bool
+) -> None:
+    owner = an_owner("ReplicaSet", "web", replicas=1)
+    mine, shown = version_of(owner, written, replicas=1), version_of(owner, cached)
+    echoes = Echoes()
+    assert echoes.latest("default/web", shown) is shown
+    echoes.wrote("default/web", mine)
+    assert echoes.latest("default/web", shown) is (mine if goes_on_from_own else shown)
+    made_anew = {**shown, "metadata": {**shown["metadata"], "uid": "other"}}
+    assert echoes.latest("default/web", made_anew) is made_anew
+    echoes.forget("default/web")
+    assert echoes.latest("default/web", shown) is shown
+
+
 @pytest.mark.parametrize("field", FIELDS)
 def test_what_came_together_with_the_own_write_is_no_echo(field: str) -> None:
     before = version_of(an_owner("ReplicaSet", "web", replicas=1), "1")

@@ -39,7 +39,7 @@ def worker(
 
 
 def view(made: JsonObject, *pods: JsonObject, backoff: Backoff | None = None) -> JobView:
-    return JobView(made, pods, frozenset(), True, backoff or Backoff(), NOW)
+    return JobView(made, pods, frozenset(), backoff or Backoff(), NOW)
 
 
 def reason(seen: JobView) -> str:

@@ -87,7 +87,7 @@ def test_nothing_is_decided_for_a_job_at_rest(
     job = job_of(pods, *((spec, {}) for spec in specs), *(({}, status) for status in statuses))
     if not runs_as_it_should(job, pods, SELECTOR):
         return
-    view = JobView(job, pods, frozenset(), True, Backoff(), NOW)
+    view = JobView(job, pods, frozenset(), Backoff(), NOW)
     assert decide_end(view) is None
     assert decide_pods(view) == PodChanges()
     assert not is_complete(view, len(view.active))
@@ -109,7 +109,7 @@ def test_the_status_of_a_job_at_rest_is_what_the_whole_decision_would_write(
     status = status_at_rest(job, pods, SELECTOR)
     if status is None:
         return
-    view = JobView(job, pods, frozenset(), True, Backoff(), NOW)
+    view = JobView(job, pods, frozenset(), Backoff(), NOW)
     assert decide_end(view) is None
     assert decide_pods(view) == PodChanges()
     assert not is_complete(view, len(view.active))
@@ -150,7 +150,7 @@ def test_a_job_begins_with_the_pods_and_the_status_of_the_whole_decision(
     job = job_of([], *((spec, {}) for spec in ({"parallelism": parallelism}, *specs)))
     job["status"] = status
     pods = first_pods(job)
-    view = JobView(job, [], frozenset(), True, Backoff(), NOW)
+    view = JobView(job, [], frozenset(), Backoff(), NOW)
     if not pods:
         plain = not specs and not status
         assert not plain or not decide_pods(view).create, "a plain Job begins at once"
@@ -190,7 +190,7 @@ def test_a_job_ends_well_as_the_whole_decision_has_it(
     if found is None:
         assert specs or statuses or set(phases) != {"Succeeded"}, "a plain Job ends at once"
         return
-    view = JobView(job, pods, frozenset(), True, Backoff(2, NOW), NOW)
+    view = JobView(job, pods, frozenset(), Backoff(2, NOW), NOW)
     assert decide_end(view) is None
     assert decide_pods(view) == PodChanges()
     status = counted(view, PodChanges())

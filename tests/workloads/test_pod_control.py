@@ -1,61 +1,57 @@
-"""Acting on one item and on several: the same outcome, and the same turns for everybody else."""
+"""Acting on one item and on several: the same outcome, side by side where there is something to wait for."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from holokube.base.clock import VirtualClock
 from holokube.base.errors import HolokubeError
 from holokube.base.loop import run_virtual
 from holokube.workloads.pod_control import slow_start, together
 
 
-async def with_tasks(items: Sequence[int], log: list[str], waits: int) -> None:
-    """As ``together`` acts on several."""
+@settings(max_examples=80, deadline=None)
+@given(refused=st.lists(st.booleans(), max_size=4), waits=st.lists(st.sampled_from([0.0, 1.0]), max_size=3))
+def test_what_comes_of_it_is_the_same_one_by_one(refused: list[bool], waits: list[float]) -> None:
+    def outcome(*, one_by_one: bool) -> tuple[str, list[int]]:
+        done: list[int] = []
 
-    async def act(item: int) -> None:
-        log.append(f"acts on {item}")
-        for _ in range(waits):
-            await asyncio.sleep(0)
+        async def main(clock: VirtualClock) -> str:
+            async def act(item: int) -> None:
+                for wait_s in waits:
+                    await clock.sleep(wait_s)
+                done.append(item)
+                if refused[item]:
+                    raise HolokubeError(f"{item} failed")
 
-    await asyncio.gather(*map(act, items), return_exceptions=True)
+            return str(await together(range(len(refused)), act, one_by_one=one_by_one))
 
+        return run_virtual(main), done
 
-async def without(items: Sequence[int], log: list[str], waits: int) -> None:
-    async def act(item: int) -> None:
-        log.append(f"acts on {item}")
-        for _ in range(waits):
-            await asyncio.sleep(0)
-
-    assert await together(items, act) is None
-
-
-@pytest.mark.parametrize("waits", [0, 1, 3])
-@pytest.mark.parametrize("several", [1, 2, 3])
-def test_one_item_takes_as_many_turns_as_it_would_with_a_task_of_its_own(waits: int, several: int) -> None:
-    async def others(log: list[str]) -> None:
-        for turn in range(8):
-            log.append(f"turn {turn}")
-            await asyncio.sleep(0)
-
-    async def told(way: object) -> list[str]:
-        log: list[str] = []
-
-        async def one_after_the_other() -> None:
-            for number in range(several):
-                await way([number], log, waits)  # type: ignore[operator]
-                log.append(f"done with {number}")
-
-        await asyncio.gather(others(log), one_after_the_other(), others(log))
-        return log
-
-    assert run_virtual(lambda _clock: told(without)) == run_virtual(lambda _clock: told(with_tasks))
+    assert outcome(one_by_one=True) == outcome(one_by_one=False)
 
 
+def test_several_things_are_waited_for_side_by_side_unless_told_otherwise() -> None:
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        async def act(_item: int) -> None:
+            await clock.sleep(1)
+
+        began_s = clock.monotonic()
+        await together([1, 2, 3], act)
+        between_s = clock.monotonic()
+        await together([1, 2, 3], act, one_by_one=True)
+        return between_s - began_s, clock.monotonic() - between_s
+
+    assert run_virtual(main) == (1, 3)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("items", [[], [1], [1, 2, 3]])
-def test_the_first_failure_is_returned_after_all_were_tried_and_a_bug_is_raised(items: list[int]) -> None:
+def test_the_first_failure_is_returned_after_all_were_tried_and_a_bug_is_raised(
+    items: list[int], one_by_one: bool
+) -> None:
     tried: list[int] = []
 
     async def fails(item: int) -> None:
@@ -66,13 +62,13 @@ def test_the_first_failure_is_returned_after_all_were_tried_and_a_bug_is_raised(
         raise KeyError("a bug")
 
     async def go() -> None:
-        failure = await together(items, fails)
+        failure = await together(items, fails, one_by_one=one_by_one)
         assert tried == items
         assert str(failure) == ("no 1" if items else "None")
         if items:
             with pytest.raises(KeyError):
-                await together(items, breaks)
-            assert str(await slow_start(items, fails)) == "no 1"
+                await together(items, breaks, one_by_one=one_by_one)
+            assert str(await slow_start(items, fails, one_by_one=one_by_one)) == "no 1"
             assert tried == [*items, 1], "a failure ends it after the first"
 
     run_virtual(lambda _clock: go())

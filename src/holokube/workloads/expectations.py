@@ -15,6 +15,7 @@ from typing import Any, Final
 from holokube.base.clock import Clock
 from holokube.client.cache import object_key
 from holokube.client.informer import Informer
+from holokube.kube.types import JsonObject
 
 EXPIRES_S = 300.0
 """After this time the cache is believed whatever it shows, as upstream does."""
@@ -157,14 +158,25 @@ class Echoes:
     """
 
     def __init__(self) -> None:
-        self._written: dict[str, tuple[str, str]] = {}
+        self._written: dict[str, JsonObject] = {}
 
-    def wrote(self, key: str, obj: Mapping[str, Any]) -> None:
+    def wrote(self, key: str, obj: JsonObject) -> None:
         """The server answered the write of a status with this object."""
-        meta = obj["metadata"]
-        self._written[key] = meta["uid"], meta.get("resourceVersion") or ""
+        self._written[key] = obj
 
-    def is_one(self, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    def latest(self, key: str, cached: JsonObject) -> JsonObject:
+        """The state to go on from: the one written last, as long as the cache lags behind it. What is written on top of
+        an older one is refused."""
+        written = self._written.get(key)
+        if written is None or written is cached:
+            return cached
+        mine, theirs = written["metadata"], cached["metadata"]
+        version, reached = mine.get("resourceVersion") or "", theirs.get("resourceVersion") or ""
+        if not (version.isdecimal() and reached.isdecimal() and int(version) > int(reached)):
+            return cached
+        return written if mine["uid"] == theirs["uid"] else cached
+
+    def is_one(self, old: Mapping[str, Any] | None, new: JsonObject | None) -> bool:
         """Whether a change is to the very state that was written last, and only in the status."""
         if old is None or new is None:
             return False
@@ -172,9 +184,16 @@ class Echoes:
         # A resync, of which old and new are one, is a look that was asked for.
         if was is now:
             return False
-        written = self._written.get(object_key(new))
-        if written is None or written[1] != now.get("resourceVersion") or written[0] != now["uid"]:
+        key = object_key(new)
+        written = self._written.get(key)
+        if written is None:
             return False
+        if written is not new:
+            mine = written["metadata"]
+            if mine.get("resourceVersion") != now.get("resourceVersion") or mine["uid"] != now["uid"]:
+                return False
+            # That of the cache, which is kept anyway.
+            self._written[key] = new
         # Changes that were missed may come together with the one that was made.
         for part in _LOOKED_AT:
             before, after = was.get(part), now.get(part)

@@ -114,7 +114,9 @@ class JobReconciler:
             return old is None or new is None or not self._keeps_back(key)
         if new is not None and (
             self._echoes.is_one(old, new) or (self._jobs.by_key(key) is not new and self._is_behind(key, new))
-        ):
+            # What was written here on top of this is yet to come.
+            or not self._written.shown(key)
+        ):  # fmt: skip
             return False
         if new is not None and not is_finished(new):
             pods = None if old is None else self._certain_pods(key, new)
@@ -184,6 +186,9 @@ class JobReconciler:
                 return None
             if (job["spec"].get("managedBy") or _MANAGED_BY_US) != _MANAGED_BY_US:
                 return None
+            if not self._expectations.met(key):
+                # Pods that were made or deleted here would be counted as they were before.
+                return _RECHECK
             pods = self._certain_pods(key, job)
             if pods:
                 selector = matcher_of(job)
@@ -227,7 +232,7 @@ class JobReconciler:
         if end is not None:
             failure = await self._pod_control.delete(key, job, view.active)
             changes.delete = view.active
-        elif view.settled and not job["metadata"].get("deletionTimestamp"):
+        elif not job["metadata"].get("deletionTimestamp"):
             changes = decide_pods(view)
             managed = True
             failure = await self._change_pods(key, job, changes)
@@ -239,8 +244,6 @@ class JobReconciler:
             end = completed(view.now)
         elif end is None and managed:
             status = self._note_suspension(view, status)
-        elif end is not None and not view.settled:
-            end = None
         tracking = decide_tracking(view, status, end)
         released = {pod["metadata"]["uid"] for pod in tracking.release}
         kept_back = await self._track(key, job, tracking, view.waiting.keys() - released, view.new_backoff)
@@ -256,7 +259,6 @@ class JobReconciler:
         return self._pods.by_index(CONTROLLER_INDEX, meta["uid"]) if self._expectations.met(key) else None
 
     async def _observe(self, key: str, job: JsonObject) -> JobView:
-        settled = self._expectations.met(key)
         meta = job["metadata"]
         candidates = [
             *self._pods.by_index(CONTROLLER_INDEX, meta["uid"]),
@@ -273,7 +275,7 @@ class JobReconciler:
             removed &= {pod["metadata"]["uid"] for pod in pods if is_tracked(pod)}
         uid, backoff = self._backoffs.get(key, ("", _NO_FAILURES))
         return JobView(
-            job, pods, frozenset(removed), settled,
+            job, pods, frozenset(removed),
             backoff if uid == meta["uid"] else _NO_FAILURES, self._clock.now(),
         )  # fmt: skip
 

@@ -86,16 +86,12 @@ class Backoff:
 
 @dataclass(eq=False)
 class JobView:
-    """A Job and its pods at one moment.
-
-    ``removed`` are uids whose finalizer is gone although the cache still shows it; ``settled`` says whether
-    the cache shows all pods that were created and deleted.
-    """
+    """A Job and its pods at one moment; ``removed`` are uids whose finalizer is gone although the cache still shows
+    it."""
 
     job: JsonObject
     pods: Sequence[JsonObject]
     removed: frozenset[str]
-    settled: bool
     backoff: Backoff
     now: datetime
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ from holokube.kube.errors import ApiError, NotFound
 from holokube.kube.names import is_dns1123_subdomain
 from holokube.kube.types import JsonObject
 from holokube.runtime.events import NORMAL, WARNING, EventRecorder
-from holokube.runtime.together import TURN, act_on_each
 from holokube.workloads.expectations import Expectations
 from holokube.workloads.ownership import controller_reference
 
@@ -72,20 +72,18 @@ async def together(
 ) -> HolokubeError | None:
     """Acts on all items at once; the first failure, if any. Bugs are raised.
 
-    ``one_by_one`` where there is nothing to wait for, see ``act_on_each``.
+    ``one_by_one`` is for those who need not wait for what they ask for (``Client.answers_at_once``): nothing is gained
+    by doing several things side by side then, and a task for each costs more than most of what is done.
     """
     first: HolokubeError | None = None
-    if len(items) == 1:
-        # As ``act_on_each`` has it, without another step on the way back to here at each of the turns.
-        await TURN
-        try:
-            await act(items[0])
-        except HolokubeError as error:
-            first = error
-        await TURN
-        await TURN
+    if one_by_one or len(items) == 1:
+        for item in items:
+            try:
+                await act(item)
+            except HolokubeError as error:
+                first = first or error
         return first
-    for result in await act_on_each(items, act, one_by_one=one_by_one):
+    for result in await asyncio.gather(*map(act, items), return_exceptions=True):
         if isinstance(result, HolokubeError):
             first = first or result
         elif result is not None:

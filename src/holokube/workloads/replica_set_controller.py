@@ -119,6 +119,7 @@ class ReplicaSetReconciler:
             self._echoes.forget(key)
             self._patterns.pop(key, None)
             return None
+        owner = self._echoes.latest(key, owner)
         settled = self._expectations.met(key)
         min_ready_s = min_ready_s_of(owner)
         numbers = self._look_up(key, owner, min_ready_s)
