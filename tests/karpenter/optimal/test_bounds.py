@@ -16,7 +16,7 @@ from holokube.karpenter.optimal.knapsack import exact_filling, greedy_fillings, 
 from holokube.karpenter.optimal.model import PackingModel, violations
 from holokube.karpenter.optimal.resource_bound import resource_bound, whole_node_bound
 from holokube.karpenter.optimal.search import Effort, Search
-from holokube.karpenter.optimal.share_bound import share_bound
+from holokube.karpenter.optimal.share_bound import COARSE_STEPS, CUTS, STEPS, share_bound, shares_taken
 from holokube.karpenter.optimal.solver_library import INFINITY
 
 EFFORT = Effort(improvement_rounds=40, column_rounds=10, whole_nodes=50, target_gap=0.0)
@@ -115,6 +115,31 @@ def test_a_pod_that_takes_more_than_half_needs_a_node_of_its_own_by_shares_but_n
     assert resource_bound(model).price == pytest.approx(6.0, abs=1e-4)
     found = share_bound(model)
     assert found is not None and found[0] == pytest.approx(10.0, abs=1e-4)
+
+
+@given(
+    st.lists(st.integers(0, 1 << 20) | st.integers(0, 1 << 62), min_size=1, max_size=5),
+    st.integers(1, 1 << 20) | st.integers(1, 1 << 62), st.booleans(),
+)  # fmt: skip
+def test_what_pods_take_of_a_bin_by_steps_and_cuts_is_what_whole_numbers_of_any_size_say(
+    demand: list[int], capacity: int, is_fine: bool
+) -> None:
+    shares = [one / capacity for one in map(float, demand)]
+    expected = [shares]
+    for step in STEPS if is_fine else COARSE_STEPS:
+        parts = [one * (step + 1) for one in demand]
+        expected.append([
+            share if part % capacity == 0 else float(part // capacity) / step
+            for part, share in zip(parts, shares, strict=True)
+        ])
+    expected += [
+        [
+            1.0 if one * 100 > (100 - percent) * capacity else 0.0 if one * 100 < percent * capacity else share
+            for one, share in zip(demand, shares, strict=True)
+        ]
+        for percent in (CUTS if is_fine else ())
+    ]
+    assert shares_taken(np.array(demand, dtype=np.int64), capacity, is_fine=is_fine).tolist() == expected
 
 
 def test_pods_that_no_node_takes_do_not_raise_the_bound() -> None:

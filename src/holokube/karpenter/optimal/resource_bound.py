@@ -7,7 +7,7 @@ resources and price each class: a good first guess for everything that follows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,8 @@ class ResourceBound:
     class_values: FloatArray
     rates: FloatArray
     """bins x dimensions: what a unit of capacity is worth there."""
+    small: Pooled | None = None
+    """The model as it was shrunk for that; None if no pod has a place."""
 
 
 def resource_bound(model: PackingModel) -> ResourceBound:
@@ -41,18 +43,23 @@ def resource_bound(model: PackingModel) -> ResourceBound:
     answer = program.solve()
     if not answer.found:
         # Bins that run out (nodes that exist, limits) cannot hold everything: nothing useful is proven.
-        return nothing
+        return replace(nothing, small=small)
     rates = np.zeros(small.capacities.shape)
     for (pool, dimension), row in capacity_row.items():
         rates[pool, dimension] = max(0.0, -answer.row_duals[row]) / small.scale[dimension]
     of_bins = np.zeros(model.capacities.shape)
     of_bins[:, small.dimensions] = rates[small.pool_of]
-    return ResourceBound(lowered(answer.bound), _class_values(model, of_bins), of_bins)
+    return ResourceBound(lowered(answer.bound), _class_values(model, of_bins), of_bins, small)
 
 
-def whole_node_bound(model: PackingModel, *, max_nodes: int, limit_s: float = INFINITY) -> float:
-    """The same with whole nodes only: higher, most of all for few pods. Stopped early it is still a bound."""
-    small = pooled(model)
+def whole_node_bound(
+    model: PackingModel, *, max_nodes: int, limit_s: float = INFINITY, small: Pooled | None = None
+) -> float:
+    """The same with whole nodes only: higher, most of all for few pods. Stopped early it is still a bound.
+
+    ``small`` is the model shrunk, if that has been done.
+    """
+    small = small or pooled(model)
     if small is None or limit_s <= 0:
         return 0.0
     program, _ = _program(small)
@@ -93,16 +100,17 @@ def _program(small: Pooled) -> tuple[LinearProgram, dict[tuple[int, int], int]]:
             column += 1
     flows = column - pools
     program.add_columns(np.zeros(flows), np.zeros(flows), np.full(flows, INFINITY))
-    for (group, dimension), columns in by_need.items():
-        program.add_row(float(small.needs[group, dimension]), INFINITY, np.array(columns), np.ones(len(columns)))
-    row = len(by_need)
-    capacity_row: dict[tuple[int, int], int] = {}
+    flat = [column for columns in by_need.values() for column in columns]
+    wanted = [float(small.needs[one]) for one in by_need]
+    program.add_rows(wanted, INFINITY, [*map(len, by_need.values())], flat, np.ones(len(flat)))
+    flat = []
+    amounts: list[float] = []
     for (pool, dimension), columns in by_capacity.items():
-        amounts = np.ones(len(columns) + 1)
-        amounts[-1] = -small.capacities[pool, dimension]
-        program.add_row(-INFINITY, 0.0, np.array([*columns, pool]), amounts)
-        capacity_row[pool, dimension] = row
-        row += 1
+        flat += (*columns, pool)
+        amounts += (*([1.0] * len(columns)), -float(small.capacities[pool, dimension]))
+    lengths = [len(columns) + 1 for columns in by_capacity.values()]
+    program.add_rows([-INFINITY] * len(lengths), 0.0, lengths, flat, amounts)
+    capacity_row = {one: row for row, one in enumerate(by_capacity, start=len(by_need))}
     for weights, total in zip(small.limit_weights, small.limit_totals, strict=True):
         used = np.flatnonzero(weights)
         unit = float(max(int(weights.max(initial=1)), 1))

@@ -133,13 +133,17 @@ class Search:
         model, effort = self._model, self._effort
         if not model.bins:
             return self.bound
-        seconds = self._seconds_left()
-        self._raise_bound(whole_node_bound(model, max_nodes=effort.whole_nodes, limit_s=seconds), "whole nodes")
+        self._prove_whole_nodes()
         if self._has_few_patterns and not self._is_late():
             columns = Columns(model, guide_for(model, self.values))
             columns.generate(effort.column_rounds, self._seconds_left, exact=True)
             self._raise_bound(columns.proven(self._seconds_left), "patterns")
         return self.bound
+
+    def _prove_whole_nodes(self) -> None:
+        most, left_s = self._effort.whole_nodes, self._seconds_left()
+        bound = whole_node_bound(self._model, max_nodes=most, limit_s=left_s, small=self._rates.small)
+        self._raise_bound(bound, "whole nodes")
 
     def run(self) -> Found:
         """The plan."""
@@ -147,13 +151,12 @@ class Search:
 
     def steps(self) -> Steps[Found]:
         """The same step by step."""
-        model, effort = self._model, self._effort
+        model = self._model
         if not model.bins or not model.classes:
             return Found(self._outside(packing_of(model, ())), 0.0, "nothing to place", "optimal")
         best = yield from self._first(self._guesses)
         if self._is_prover:
-            seconds = self._seconds_left()
-            self._raise_bound(whole_node_bound(model, max_nodes=effort.whole_nodes, limit_s=seconds), "whole nodes")
+            self._prove_whole_nodes()
         if self._has_few_patterns and not self._is_done(best):
             best = yield from self._by_patterns(best)
         if not self._is_done(best):

@@ -24,6 +24,9 @@ STEPS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 COARSE_STEPS: Final = (1, 2, 3, 5)
 CUTS: Final = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50)
 """Percent of a bin below which pods are left aside."""
+_CUT_AT: Final = (CUTS, tuple(100 - percent for percent in CUTS))
+_PRODUCTS_FIT: Final = (1 << 63) // 100
+"""Amounts below it can be multiplied by percents."""
 
 
 def share_bound(model: PackingModel, max_shares: int = MAX_SHARES) -> tuple[float, FloatArray] | None:
@@ -62,31 +65,32 @@ def _add_bin(
 ) -> None:
     """What goes to a bin fits in as many as are bought, by every dimension and every step."""
     inside = np.flatnonzero(column >= 0)
+    columns = np.append(column[inside], bin_)
     for dimension in range(model.demands.shape[1]):
         capacity = int(model.capacities[bin_, dimension])
         demand = model.demands[inside, dimension]
         if capacity <= 0 or not demand.any():
             continue
-        stepped = (_stepped(demand, capacity, step) for step in (STEPS if is_fine else COARSE_STEPS))
-        cut = (_cut(demand, capacity, percent) for percent in (CUTS if is_fine else ()))
-        for amounts in (demand / capacity, *stepped, *cut):
-            used = np.flatnonzero(amounts > 0)
-            if len(used):
-                columns = np.append(column[inside[used]], bin_)
-                program.add_row(-INFINITY, 0.0, columns, np.append(amounts[used], -1.0))
+        amounts = shares_taken(demand, capacity, is_fine=is_fine)
+        amounts = np.column_stack([amounts, np.full(len(amounts), -1.0)])[amounts.any(axis=1)]
+        there = amounts != 0
+        lower = [-INFINITY] * len(amounts)
+        program.add_rows(
+            lower, 0.0, there.sum(axis=1), np.broadcast_to(columns, amounts.shape)[there], amounts[there]
+        )
 
 
-def _stepped(demand: IntArray, capacity: int, step: int) -> FloatArray:
-    """``floor((k + 1) x) / k``, but ``x`` itself where ``(k + 1) x`` is whole; in integers, so that it is exact."""
-    parts = [int(one) * (step + 1) for one in demand]
-    whole = np.array([part // capacity for part in parts], dtype=np.float64)
-    is_exact = np.array([part % capacity == 0 for part in parts], dtype=np.bool_)
-    return np.where(is_exact, demand / capacity, whole / step)
-
-
-def _cut(demand: IntArray, capacity: int, percent: int) -> FloatArray:
-    """Nothing below the cut, everything above what the cut leaves, and the share itself in between."""
-    parts = [int(one) * 100 for one in demand]
-    is_small = np.array([part < percent * capacity for part in parts], dtype=np.bool_)
-    is_large = np.array([part > (100 - percent) * capacity for part in parts], dtype=np.bool_)
-    return np.where(is_large, 1.0, np.where(is_small, 0.0, demand / capacity))
+def shares_taken(demand: IntArray, capacity: int, *, is_fine: bool) -> FloatArray:
+    """What each pod takes of a bin: by itself, by every step and by every cut; in integers, so that it is exact."""
+    whole = demand if max(capacity, int(demand.max())) < _PRODUCTS_FIT else demand.astype(object)
+    share = demand / capacity
+    # ``floor((k + 1) x) / k``, but ``x`` itself where ``(k + 1) x`` is whole.
+    steps = np.array(STEPS if is_fine else COARSE_STEPS)[:, None]
+    parts = whole * (steps + 1)
+    stepped = np.where(parts % capacity == 0, share, (parts // capacity).astype(np.float64) / steps)
+    if not is_fine:
+        return np.vstack([share, stepped])
+    # Nothing below the cut, everything above what the cut leaves, and the share itself in between.
+    low, high = (np.array([one * capacity for one in at], dtype=whole.dtype)[:, None] for at in _CUT_AT)
+    cut = np.where(whole * 100 > high, 1.0, np.where(whole * 100 < low, 0.0, share))
+    return np.vstack([share, stepped, cut])

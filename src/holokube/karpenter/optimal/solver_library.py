@@ -7,6 +7,7 @@ machine; the time limit given to HiGHS is only the last resort of a caller who s
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -80,6 +81,17 @@ class LinearProgram:
     def add_row(self, lower: float, upper: float, columns: IntArray, amounts: FloatArray) -> None:
         """A constraint over existing variables."""
         self._highs.addRow(lower, upper, len(columns), columns.astype(np.int32), amounts.astype(np.float64))
+
+    def add_rows(
+        self, lower: Sequence[float], upper: float, lengths: Sequence[int] | IntArray,
+        columns: Sequence[int] | IntArray, amounts: Sequence[float] | FloatArray,
+    ) -> None:  # fmt: skip
+        """Several constraints; each has as many of the columns and amounts as its length, one after the other."""
+        starts = np.cumsum(lengths, dtype=np.int32) - np.asarray(lengths, dtype=np.int32)
+        self._highs.addRows(
+            len(lower), np.asarray(lower, dtype=np.float64), np.full(len(lower), upper), len(amounts), starts,
+            np.asarray(columns, dtype=np.int32), np.asarray(amounts, dtype=np.float64),
+        )  # fmt: skip
 
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """New bounds of a row."""
