@@ -211,6 +211,24 @@ def test_a_set_and_its_deployment_do_not_look_at_what_they_told(monkeypatch: pyt
         assert [look.split()[0] for look in looks] == ["ReplicaSetReconciler", "DeploymentReconciler"]
 
 
+def test_a_deployment_at_rest_that_gets_another_size_tells_of_it() -> None:
+    template = replica_set()["spec"]["template"]
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    with World([replica_set_controller.build, deployment_controller.build]) as world:
+        world.create(DEPLOYMENTS, {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"},
+            "spec": spec,
+        })  # fmt: skip
+        world.pass_time()
+        for size in (3, 1):
+            patch: JsonObject = {"spec": {"replicas": size}}
+            world.cluster.run(world.client.patch(DEPLOYMENTS, "web", patch, namespace="default"))
+            world.pass_time()
+            status = world.get(DEPLOYMENTS, "web")["status"]
+            assert (status["replicas"], status["availableReplicas"], status["updatedReplicas"]) == (size,) * 3
+            assert status["observedGeneration"] == world.get(DEPLOYMENTS, "web")["metadata"]["generation"]
+
+
 @pytest.mark.parametrize("resource", [REPLICA_SETS, DEPLOYMENTS])
 def test_what_somebody_else_wrote_into_a_status_is_put_right(resource: Any) -> None:
     template = replica_set()["spec"]["template"]

@@ -41,13 +41,14 @@ SELECTOR = LabelSelector.from_labels({"app": "a"})
 STATUS = {"terminating": 0, "uncountedTerminatedPods": {}, "startTime": ago(50)}
 # What may be different from a Job that rests; each alone, or a few together, or nothing.
 SPECS = st.sampled_from([
-    {"suspend": True}, {"backoffLimit": 0}, {"activeDeadlineSeconds": 5}, {"completionMode": "Indexed"},
+    {"suspend": True}, {"backoffLimit": 0}, {"backoffLimit": 2}, {"activeDeadlineSeconds": 5},
+    {"completionMode": "Indexed"},
     {"completions": 0}, {"completions": 1}, {"completions": 3}, {"parallelism": 0}, {"parallelism": 1},
     {"podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [{"type": "Ready"}]}]}},
 ])  # fmt: skip
 STATUSES = st.sampled_from([
-    {"startTime": None}, {"failed": 1}, {"succeeded": 1}, {"terminating": 1}, {"active": 0}, {"ready": 7},
-    {"conditions": [{"type": "Suspended", "status": "True"}]},
+    {"startTime": None}, {"failed": 1}, {"failed": 3}, {"succeeded": 1}, {"terminating": 1}, {"active": 0},
+    {"ready": 7}, {"conditions": [{"type": "Suspended", "status": "True"}]},
     {"uncountedTerminatedPods": {"succeeded": ["uid-p0"]}},
 ])  # fmt: skip
 PODS = st.lists(
@@ -56,6 +57,7 @@ PODS = st.lists(
         st.booleans(), st.sampled_from([False, False, False, True]),
     ), min_size=1, max_size=3,
 )  # fmt: skip
+BACKOFFS = st.sampled_from([Backoff(), Backoff(1, NOW), Backoff(3, NOW)])
 
 
 def job_of(pods: list[JsonObject], *changes: tuple[JsonObject, JsonObject]) -> JsonObject:
@@ -79,15 +81,15 @@ def pod_of(number: int, drawn: tuple[str, bool, bool]) -> JsonObject:
 
 # A busy machine is no reason to fail.
 @settings(deadline=None, max_examples=300)
-@given(PODS, st.lists(SPECS, max_size=2), st.lists(STATUSES, max_size=2))
+@given(PODS, st.lists(SPECS, max_size=2), st.lists(STATUSES, max_size=2), BACKOFFS)
 def test_nothing_is_decided_for_a_job_at_rest(
-    drawn: list[tuple[str, bool, bool]], specs: list[JsonObject], statuses: list[JsonObject]
+    drawn: list[tuple[str, bool, bool]], specs: list[JsonObject], statuses: list[JsonObject], backoff: Backoff
 ) -> None:
     pods = [pod_of(number, each) for number, each in enumerate(drawn)]
     job = job_of(pods, *((spec, {}) for spec in specs), *(({}, status) for status in statuses))
     if not runs_as_it_should(job, pods, SELECTOR):
         return
-    view = JobView(job, pods, frozenset(), Backoff(), NOW)
+    view = JobView(job, pods, frozenset(), backoff, NOW)
     assert decide_end(view) is None
     assert decide_pods(view) == PodChanges()
     assert not is_complete(view, len(view.active))
@@ -96,27 +98,27 @@ def test_nothing_is_decided_for_a_job_at_rest(
     )  # fmt: skip
     tracking = decide_tracking(view, dict(view.status), None)
     assert same_status(tracking.status, job["status"]) and not tracking.release and tracking.end is None
-    assert view.new_backoff == Backoff()
+    assert view.new_backoff == backoff
 
 
 @settings(deadline=None, max_examples=300)
-@given(PODS, st.lists(SPECS, max_size=2), st.lists(STATUSES, max_size=2))
+@given(PODS, st.lists(SPECS, max_size=2), st.lists(STATUSES, max_size=2), BACKOFFS)
 def test_the_status_of_a_job_at_rest_is_what_the_whole_decision_would_write(
-    drawn: list[tuple[str, bool, bool]], specs: list[JsonObject], statuses: list[JsonObject]
+    drawn: list[tuple[str, bool, bool]], specs: list[JsonObject], statuses: list[JsonObject], backoff: Backoff
 ) -> None:
     pods = [pod_of(number, each) for number, each in enumerate(drawn)]
     job = job_of(pods, *((spec, {}) for spec in specs), *(({}, status) for status in statuses))
     status = status_at_rest(job, pods, SELECTOR)
     if status is None:
         return
-    view = JobView(job, pods, frozenset(), Backoff(), NOW)
+    view = JobView(job, pods, frozenset(), backoff, NOW)
     assert decide_end(view) is None
     assert decide_pods(view) == PodChanges()
     assert not is_complete(view, len(view.active))
     counts = {"active": len(view.active), "ready": view.ready, "terminating": view.terminating}
     tracking = decide_tracking(view, {**view.status, **counts, "startTime": view.start_time}, None)
     assert same_status(tracking.status, status) and not tracking.release and tracking.end is None
-    assert view.new_backoff == Backoff()
+    assert view.new_backoff == backoff
     assert (status is job["status"]) == (status == job["status"]) == runs_as_it_should(job, pods, SELECTOR)
 
 
@@ -136,6 +138,15 @@ def test_a_job_with_all_its_pods_rests_until_one_ends_or_its_status_is_wrong() -
     assert not runs_as_it_should(job_of(pods, ({}, {"ready": 0})), pods, SELECTOR)
     ended = [pods[0], pod_of(1, ("Failed", False, False))]
     assert not runs_as_it_should(resting, ended, SELECTOR)
+
+
+def test_a_job_rests_and_ends_well_with_failures_as_long_as_they_are_not_too_many() -> None:
+    running, done = pod_of(0, ("Running", True, False)), pod_of(0, ("Succeeded", False, False))
+    for limit, failed, is_plain in ((2, 2, True), (2, 3, False), (0, 1, False), (None, 9, True)):
+        job = job_of([running], ({"backoffLimit": limit}, {"failed": failed}))
+        assert runs_as_it_should(job, [running], SELECTOR) == is_plain
+        job = job_of([done], ({"backoffLimit": limit}, {"failed": failed}))
+        assert (good_end(job, [done], SELECTOR, NOW) is not None) == is_plain
 
 
 def counted(view: JobView, changes: PodChanges) -> JsonObject:

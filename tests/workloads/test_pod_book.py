@@ -56,7 +56,13 @@ def test_the_book_says_what_a_roll_call_says(steps: list[tuple[int, tuple[str, i
         if new is not None:
             pods[number] = new
         if old is not None or new is not None:
-            assert book.takes_note(old, new) == counts_anew(old, new)
+            before = [judged_numbers(book.of(uid)) for uid in OWNERS[:2]]
+            is_told = book.takes_note(old, new)
+            assert not is_told or counts_anew(old, new)
+            if not is_told and counts_anew(old, new):
+                assert new is not None and (uid := (controller_of(new) or {})["uid"])
+                assert [judged_numbers(book.of(uid)) for uid in OWNERS[:2]] == before, "labels that count the same"
+                assert judged_numbers(book.of(uid)) is not None, "the owner has looked at them"
         for uid, selected in zip(OWNERS, ({"app": "a"}, {}), strict=False):
             selector, template = LabelSelector.from_labels(selected), LABELS[0]
             roll = call_roll(controlled(list(pods.values()), uid), selector, template)
@@ -102,6 +108,21 @@ def test_labels_are_judged_once_and_only_if_all_of_them_match() -> None:
     book.takes_note(None, pod_of(3, ("u1", 3, "Running", True, False)))
     assert judged_numbers(alikes) is None, "there are others now"
     assert judged_numbers(book.of("u2")) == Numbers(0, 0, 0, 0, 0)
+
+
+def test_labels_that_an_owner_found_to_count_the_same_are_no_reason_to_count() -> None:
+    book, template = PodBook(), {"app": "a"}
+    pods = [pod_of(number, ("u1", 1, "Pending", False, False)) for number in range(3)]
+    for pod in pods:
+        assert book.takes_note(None, pod)
+    add_up(book.of("u1"), LabelSelector.from_labels(template), template)
+    bound = [pod_of(number, ("u1", 0, "Pending", False, False)) for number in range(3)]
+    assert book.takes_note(pods[0], bound[0]), "nobody has looked at these labels yet"
+    wanted = add_up(book.of("u1"), LabelSelector.from_labels(template), template)
+    assert not book.takes_note(pods[1], bound[1])
+    assert judged_numbers(book.of("u1")) == wanted
+    assert book.takes_note(pods[2], pod_of(2, ("u1", 0, "Running", True, False))), "it is ready as well"
+    assert book.takes_note(bound[1], pod_of(1, ("u1", 3, "Pending", False, False))), "it may have to be let go"
 
 
 def test_owners_select_alike_whatever_else_they_want() -> None:

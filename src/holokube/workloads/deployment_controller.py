@@ -21,7 +21,7 @@ from holokube.runtime.result import Result
 from holokube.runtime.sources import InformerSource, Need, enqueue_self
 from holokube.workloads.deployment_decisions import Plan, Rest, decide
 from holokube.workloads.deployment_revisions import REVISION, is_rolling
-from holokube.workloads.deployment_status import condition, deadline_s, with_condition
+from holokube.workloads.deployment_status import condition, deadline_s, tells_numbers_only, with_condition
 from holokube.workloads.expectations import Echoes
 from holokube.workloads.later_looks import LaterLooks
 from holokube.workloads.ownership import (
@@ -90,7 +90,12 @@ class DeploymentReconciler:
         if reference is None:
             return True
         known = self._known.get(f"{new['metadata']['namespace']}/{reference['name']}")
-        return known is None or not known.rest.stays(old, new)
+        if known is None:
+            return True
+        if known.replica_set is new and old is not new:
+            # The very state that was last looked at, or written, has nothing new to it, unless to who had it before.
+            return bool(old["metadata"].get("ownerReferences") != new["metadata"].get("ownerReferences"))
+        return not known.rest.stays(old, new)
 
     async def reconcile(self, key: str) -> Result | None:
         deployment = self._deployments.by_key(key)
@@ -145,9 +150,13 @@ class DeploymentReconciler:
             return await self._carry_out_known(key, deployment, owned[0], plan, rest, now)
         updated, written = await self._carry_out(deployment, plan)
         if plan.brings_to_rest and _is_as_sent(updated[0], plan.updates[0]):
-            # What there is to tell then is not worked out yet: these last words are about nothing that is ever seen.
             rest = Rest.of(written or deployment, updated[0], plan.revision)
-            self._known[key] = _LastWords(rest, {}, {}, now, None)
+            if written is not None and tells_numbers_only(written, updated[0]):
+                self._echoes.wrote(key, written)
+                self._known[key] = _LastWords(rest, written, updated[0], now, None)
+            else:
+                # What there is to tell is not worked out yet: these last words are about nothing that is ever seen.
+                self._known[key] = _LastWords(rest, {}, {}, now, None)
         return Result(plan.check_in_s) if plan.check_in_s is not None else None
 
     async def _carry_out(self, deployment: JsonObject, plan: Plan) -> tuple[list[JsonObject], JsonObject | None]:

@@ -127,13 +127,12 @@ class Rest:
         ):
             return None
         conditions = conditions_of(deployment)
+        if statuses.tells_numbers_only(deployment, replica_set):
+            status = statuses.count_status(deployment, (replica_set,), replica_set, conditions, now)
+            return Plan(status=status, revision=self.revision, rests=True)
         progressing = find_condition(conditions, "Progressing")
         if progressing is None or progressing.get("reason") == statuses.PAUSED:
             return None
-        if progressing.get("reason") == statuses.COMPLETE and statuses.tells_no_failure(deployment, replica_set):
-            # As the two below have it: of what has been rolled out there is no more to tell than the numbers.
-            status = statuses.count_status(deployment, (replica_set,), replica_set, conditions, now)
-            return Plan(status=status, revision=self.revision, rests=True)
         status = statuses.rollout_status(deployment, (replica_set,), replica_set, conditions, now)
         check_in_s = statuses.progress_check_in_s(deployment, status, now)
         return Plan(status=status, revision=self.revision, check_in_s=check_in_s, rests=True)

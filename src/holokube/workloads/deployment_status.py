@@ -148,10 +148,14 @@ def rollout_status(
     return status
 
 
-def tells_no_failure(deployment: JsonObject, replica_set: JsonObject) -> bool:
-    """Whether neither a Deployment with a deadline nor its only set tells of a failure to make pods."""
+def tells_numbers_only(deployment: JsonObject, replica_set: JsonObject) -> bool:
+    """Whether a Deployment with a deadline has been rolled out, and neither it nor its only set tells of a failure to
+    make pods: ``rollout_status`` says no more of it than ``count_status`` then."""
+    progressing = get_condition(deployment, "Progressing")
     return (
-        deadline_s(deployment) is not None
+        progressing is not None
+        and progressing.get("reason") == COMPLETE
+        and deadline_s(deployment) is not None
         and get_condition(deployment, "ReplicaFailure") is None
         and not conditions_of(replica_set)
     )

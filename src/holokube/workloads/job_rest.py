@@ -96,8 +96,9 @@ def status_at_rest(job: JsonObject, pods: Sequence[JsonObject], selector: LabelM
 def _told_of_all(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMatcher) -> bool:
     """Whether a Job has as many pods as it wants, and tells that they are all active.
 
-    A Job that has limits in time, rules of its own or failures is none of these: what becomes of it is for
-    ``job_decisions`` to say.
+    A Job that has limits in time, rules of its own or too many failures is none of these: what becomes of it is for
+    ``job_decisions`` to say. Failures that have been counted, and are not too many, make no difference while none of
+    the pods that there are has failed.
     """
     spec, status = job["spec"], job.get("status")
     if (
@@ -110,7 +111,8 @@ def _told_of_all(job: JsonObject, pods: Sequence[JsonObject], selector: LabelMat
         or status.get("terminating") != 0
         or status.get("uncountedTerminatedPods") != {}
         or not status.get("startTime")
-        or (status.get("conditions") or status.get("succeeded") or status.get("failed"))
+        or (status.get("conditions") or status.get("succeeded"))
+        or ((failed := status.get("failed")) and (limit := spec.get("backoffLimit")) is not None and failed > limit)
     ):
         return False
     for pod in pods:  # noqa: SIM110 - all() with a generator costs twice as much

@@ -58,7 +58,8 @@ class PodBook:
     def takes_note(self, old: JsonObject | None, new: JsonObject | None) -> bool:
         """Takes over one change, as the informer of pods tells it. Whether its owner has to count anew.
 
-        That is what ``counts_anew`` says, from what is known of the pod already.
+        That is what ``counts_anew`` says, from what is known of the pod already; but labels that the owner has looked
+        at, and found to count the same, are no reason.
         """
         if old is not None and new is not None:
             was, now = old["metadata"], new["metadata"]
@@ -71,15 +72,18 @@ class PodBook:
                 after, since = _state(new)
                 labels, labels_now = was.get("labels"), now.get("labels")
                 moves = labels is not labels_now and labels != labels_now
-                if before == after and since_before == since and not moves:
-                    return bool(was.get("deletionTimestamp") != now.get("deletionTimestamp"))
-                there = self._alike(alike.owner, labels_now or _EMPTY) if moves else alike
-                self._counted[now["uid"]] = there, after, since
-                there.numbers[after] += 1
-                alike.numbers[before] -= 1
-                if moves and not alike.numbers[before]:
-                    self._drop_if_empty(alike)
-                return True
+                stays = before == after and since_before == since
+                if not stays or moves:
+                    there = self._alike(alike.owner, labels_now or _EMPTY) if moves else alike
+                    self._counted[now["uid"]] = there, after, since
+                    there.numbers[after] += 1
+                    alike.numbers[before] -= 1
+                    if moves and not alike.numbers[before]:
+                        self._drop_if_empty(alike)
+                    # Most pods get some labels of the node that they are bound to.
+                    if not stays or there.is_labelled is None or there.is_labelled is not alike.is_labelled:
+                        return True
+                return bool(was.get("deletionTimestamp") != now.get("deletionTimestamp"))
         if old is not None:
             self._forget(old)
         if new is not None:
