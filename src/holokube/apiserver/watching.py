@@ -219,14 +219,10 @@ class WatchStream:
         watch = self._watch
         return bool(self._ready) or self._failed or watch is None or watch.closed or bool(watch.pending)
 
-    def wait(self) -> bool:
-        """What ``poll`` comes to when nothing has come for one who is told in the same process: a timer is set for the
-        end. False if there is no end, or it has come."""
-        until = self._deadline
-        if until is None or until <= self._clock.monotonic():
-            return False
-        self._set_timer(until)
-        return True
+    @property
+    def reached(self) -> int:
+        """The revision up to which the reader has been given everything that he did not know before."""
+        return max(self._watch.last_revision if self._watch is not None else 0, self._skip_until)
 
     def due_bookmark(self) -> list[WatchEvent] | None:
         """How far the reader is, unless there is nothing to say that he has not been told."""
@@ -249,6 +245,7 @@ class WatchStream:
     def last(self, timeout_s: float) -> None:
         """Go on for so long from now, as another watch would that begins where this one ends."""
         self._deadline = self._clock.monotonic() + timeout_s
+        self._set_timer(self._deadline)
 
     def listen(self, on_news: Callable[[], None], on_time: Callable[[], None]) -> None:
         """Have ``on_news`` called, inside the write, when there is something to ``poll``, and ``on_time`` when time has

@@ -143,7 +143,7 @@ class Hearers(tuple[Listener, ...]):
 class Audience:
     """The listeners of an informer, in the order in which they came."""
 
-    __slots__ = ("_chosen", "_listeners", "_together")
+    __slots__ = ("_chosen", "_heeds_controllers", "_listeners", "_together")
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -152,9 +152,12 @@ class Audience:
         happens."""
         self._together: dict[frozenset[Hearers], list[tuple[Listener, frozenset[Hearers]]]] = {}
         """What ``together`` has answered."""
+        self._heeds_controllers = False
+        """Whether it makes a difference to anybody what an object is controlled by."""
 
     def add(self, listener: Listener) -> None:
         self._listeners.append(listener)
+        self._heeds_controllers |= listener.controlled_by is not None
         self._forget_chosen()
 
     def remove(self, listener: Listener) -> None:
@@ -195,7 +198,7 @@ class Audience:
         """
         # One whose owners changed concerns those who listen for the old one and for the new one.
         api_version, kind = _NOBODY
-        if not aspects & OWNERS:
+        if self._heeds_controllers and not aspects & OWNERS:
             references = obj["metadata"].get("ownerReferences")
             if references:
                 # As ``controller_kind`` has it, without a call where there is only one, as is the rule.

@@ -194,13 +194,13 @@ class Client:
         field_selector: str = "",
         timeout_s: int | None = None,
         bookmarks: bool = True,
-        go_on: Callable[[], int] | None = None,
+        go_on: Callable[[str], int] | None = None,
         on_stored: OnStored | None = None,
     ) -> None:
         """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it.
 
-        ``go_on`` tells for how many seconds another watch should last that is begun where this one ends; this one may
-        then last on instead. Where events are at hand as the store of a server in the same process has them,
+        ``go_on`` tells for how many seconds another watch should last that is begun where this one ends, at a version;
+        this one may then last on instead. Where events are at hand as the store of a server in the same process has them,
         ``on_stored`` is called in place of ``on_events``.
         """
         stream = self._open_watch(
@@ -216,10 +216,10 @@ class Client:
         finally:
             await close_stream(stream)
 
-    def _go_on(self, go_on: Callable[[], int]) -> int | None:
+    def _go_on(self, go_on: Callable[[str], int], version: str) -> int | None:
         """For how long a watch whose time is over lasts on; None if it does not."""
         may_go_on: Callable[[], bool] | None = getattr(self.transport, "may_go_on", None)
-        return go_on() if may_go_on is not None and may_go_on() else None
+        return go_on(version) if may_go_on is not None and may_go_on() else None
 
     def _open_watch(
         self,

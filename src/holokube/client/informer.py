@@ -249,9 +249,15 @@ class Informer:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             timeout_s=self._timeout_s(),
-            go_on=self._timeout_s,
+            go_on=self._go_on,
             on_stored=self._on_stored if self._transform is None else None,
         )
+
+    def _go_on(self, version: str) -> int:
+        """What a bookmark and another watch would come to: how far the cache is complete, and for how long that lasts."""
+        if _order(version, self._version) > 0:
+            self._version = version
+        return self._timeout_s()
 
     def _timeout_s(self) -> int:
         low, high = WATCH_TIMEOUT_S
@@ -309,44 +315,44 @@ class Informer:
                 self._tell_all(news)
 
     def _on_stored(self, events: Sequence[StoreEvent]) -> None:
-        """As ``_on_events``, of events as a store in the same process has them."""
+        """As ``_on_events``, of events as a store in the same process has them. There is less to find out: one that has
+        come of the very state in the cache is the next one of this very object."""
         self._seen += len(events)
         news: list[_News] = []
+        cached = self._cache.by_key
         try:
-            self._take_stored(events, news)
+            for event in events:
+                stored, previous, key = event.stored, event.previous, event.key
+                obj, old = stored.obj, cached(key)
+                meta = obj["metadata"]
+                version: str = meta["resourceVersion"]
+                have = self._version
+                if len(version) == len(have) and version > have:
+                    if previous is None:
+                        if old is None:
+                            self._add(key, None, obj, news)
+                            self._version = version
+                            continue
+                    elif previous.obj is old:
+                        what = event.type
+                        if what == "MODIFIED" and stored.only_status:
+                            self._change(key, old, obj, news, aspects_of_status(old, obj))
+                            self._version = version
+                            continue
+                        if old["metadata"].get("uid") == meta.get("uid"):
+                            if what == "MODIFIED":
+                                self._change(key, old, obj, news, aspects_changed(old, obj))
+                            else:
+                                self._remove(key, old, news)
+                            self._version = version
+                            continue
+                # Something was missed, or comes a second time.
+                self._take_over((WatchEvent(event.type, obj),), news)
         finally:
             if len(news) == 1:
                 self._tell_of_one(news[0])
             elif news:
                 self._tell_all(news)
-
-    def _take_stored(self, events: Sequence[StoreEvent], news: list[_News]) -> None:
-        """As ``_take_over``, with less to find out: an event that has come of the very state in the cache is the next
-        one of this very object."""
-        cached = self._cache.by_key
-        for event in events:
-            stored, previous, key = event.stored, event.previous, event.key
-            obj, old = stored.obj, cached(key)
-            meta = obj["metadata"]
-            version: str = meta["resourceVersion"]
-            have = self._version
-            if len(version) == len(have) and version > have:
-                if previous is None:
-                    if old is None:
-                        self._add(key, obj, news)
-                        self._version = version
-                        continue
-                elif previous.obj is old and old["metadata"].get("uid") == meta.get("uid"):
-                    if event.type != "MODIFIED":
-                        self._remove(key, news)
-                    elif stored.only_status:
-                        self._change(key, old, obj, news, aspects_of_status(old, obj))
-                    else:
-                        self._change(key, old, obj, news, aspects_changed(old, obj))
-                    self._version = version
-                    continue
-            # Something was missed, or comes a second time.
-            self._take_over((WatchEvent(event.type, obj),), news)
 
     def _take_over(self, events: Sequence[WatchEvent], news: list[_News]) -> None:
         transform, cached = self._transform, self._cache.by_key
@@ -369,7 +375,7 @@ class Informer:
                     new = obj if transform is None else transform(obj)
                     old = cached(key)
                     if old is None or old["metadata"].get("uid") != meta.get("uid"):
-                        self._add(key, new, news)
+                        self._add(key, old, new, news)
                     else:
                         self._change(key, old, new, news, aspects_changed(old, new))
             elif what == "DELETED":
@@ -401,12 +407,13 @@ class Informer:
             items = map(self._transform, items)
         listed = {object_key(obj): obj for obj in items}
         news: list[_News] = []
-        for key in [key for key in self._cache.all_keys() if key not in listed]:
-            self._remove(key, news)
+        for key in self._cache.all_keys():
+            if key not in listed and (old := self._cache.by_key(key)) is not None:
+                self._remove(key, old, news)
         for key, obj in listed.items():
             old = self._cache.by_key(key)
             if old is None or _uid(old) != _uid(obj):
-                self._add(key, obj, news)
+                self._add(key, old, obj, news)
             elif _version(old) != _version(obj):
                 self._change(key, old, obj, news, aspects_changed(old, obj))
         if news:
@@ -423,12 +430,12 @@ class Informer:
         # Some servers send the last state with its own old version, which may be lower than what other
         # objects have reached meanwhile: only this object's version counts.
         if old is not None and _order(version, _version(old)) >= 0:
-            self._remove(key, news)
+            self._remove(key, old, news)
 
-    def _add(self, key: str, new: JsonObject, news: list[_News]) -> None:
-        if key in self._cache:
+    def _add(self, key: str, old: JsonObject | None, new: JsonObject, news: list[_News]) -> None:
+        if old is not None:
             # Deleted and made anew while nobody looked: two objects, not a change of one.
-            self._remove(key, news)
+            self._remove(key, old, news)
         self._cache.put(key, new, EXISTENCE)
         news.append((self._audience.of(EXISTENCE, new), "ADDED", None, new))
 
@@ -442,9 +449,7 @@ class Informer:
                 return
         news.append((self._audience.of(aspects, new), "MODIFIED", old, new))
 
-    def _remove(self, key: str, news: list[_News]) -> None:
-        old = self._cache.by_key(key)
-        assert old is not None, "what is removed was there"
+    def _remove(self, key: str, old: JsonObject, news: list[_News]) -> None:
         self._cache.remove(key)
         if news:
             # A server writes down that no time is left, and takes the object out: the latter says it all, but to those

@@ -217,7 +217,7 @@ class InProcessTransport:
         served = self._table.find(resource.group, resource.version, resource.plural)
         if served is None or not stream.is_of(served):
             return False
-        timeout_s = go_on()
+        timeout_s = go_on(str(stream.reached))
         if timeout_s is None or timeout_s <= 0:
             return False
         stream.last(timeout_s)
@@ -373,7 +373,7 @@ class _Delivery:
     On virtual time it comes when those who write have nothing more to do: the more comes at once, the quicker it goes.
     """
 
-    __slots__ = ("_call", "_context", "_is_due", "_lasts_on", "_on_events", "_on_stored", "_stream", "ended")
+    __slots__ = ("_call", "_is_due", "_lasts_on", "_on_events", "_on_stored", "_stream", "_waits", "ended")
 
     def __init__(
         self, stream: WatchStream, on_events: OnEvents, lasts_on: Callable[[], bool] | None = None,
@@ -385,14 +385,17 @@ class _Delivery:
         self._lasts_on = lasts_on
         loop = asyncio.get_running_loop()
         # Whoever is told runs in the context of the follower, not of the writer.
-        self._context = copy_context()
+        context = copy_context()
         if isinstance(loop, VirtualTimeLoop):
-            self._call = loop.last_call(self._deliver, self._context)
+            self._call = loop.last_call(self._deliver, context)
         else:
-            self._call = partial(loop.call_soon, self._deliver, context=self._context)
+            self._call = partial(loop.call_soon, self._deliver, context=context)
         self._is_due = False
+        self._waits = False
+        """Whether the timer of the stream is set, for which it has to be found without news."""
         self.ended: asyncio.Future[None] = loop.create_future()
-        stream.listen(self._on_news, self._on_time)
+        # The timer of the stream is set in that context, too.
+        stream.listen(self._on_news, self._last_on)
         self._deliver()
 
     def _on_news(self) -> None:
@@ -400,18 +403,14 @@ class _Delivery:
             self._is_due = True
             self._call()
 
-    def _on_time(self) -> None:
-        self._context.run(self._last_on)
-
     def _last_on(self) -> None:
         """What ``_deliver`` comes to where time is over, nothing has come and the watch lasts on: most often so."""
         stream, lasts_on = self._stream, self._lasts_on
-        if lasts_on is not None and stream.is_out_of_time and not self.ended.done() and not stream.has_news:
+        self._waits = False
+        if lasts_on is not None and not self.ended.done() and not stream.has_news:
             try:
-                due = stream.due_bookmark()
-                if due is not None:
-                    self._on_events(_as_events(due))
-                if not stream.has_news and lasts_on() and stream.wait():
+                if lasts_on():
+                    self._waits = True
                     return
             except Exception as error:
                 self.ended.set_exception(error)
@@ -428,6 +427,9 @@ class _Delivery:
                     # Those that are the store's own come by themselves, or after others.
                     if on_stored is not None and type(batch[0]) is StoreEvent:
                         on_stored(batch)  # type: ignore[arg-type]  # as was just seen
+                        if self._waits and not self._is_due:
+                            # Nothing has come meanwhile.
+                            return
                     elif len(batch) == 1:
                         # As most come. The constructor is a function of Python, and all that happens comes by here.
                         only = batch[0]
@@ -435,6 +437,7 @@ class _Delivery:
                     else:
                         self._on_events(_as_events(batch))
                 elif batch is not None:
+                    self._waits = True
                     return
                 elif self._lasts_on is None or not self._lasts_on():
                     ended.set_result(None)

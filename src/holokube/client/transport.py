@@ -65,7 +65,7 @@ OnEvents = Callable[[Sequence[WatchEvent]], None]
 OnStored = Callable[[Sequence[StoreEvent]], None]
 """As ``OnEvents``, of events just as a store in the same process has them: each with its key, and with the state before
 it."""
-GoOn = Callable[[], int | None]
+GoOn = Callable[[str], int | None]
 """For how many seconds a watch whose time is over lasts on; None ends it."""
 
 
@@ -88,7 +88,8 @@ class Transport(Protocol):
         at hand. It is read this way or event by event, not both.
 
         Whoever follows a watch begins another one where it ends. A transport that can spare both sides the change, and
-        says so by a method ``may_go_on()``, lets it last on instead: for as many seconds as ``go_on()`` says.
+        says so by a method ``may_go_on()``, lets it last on instead: for as many seconds as ``go_on(version)``
+        says, which learns thereby how far this one has come.
         """
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from holokube.client.audience import EVERYTHING, Concern, Kind, Listener
 from holokube.client.cache import object_key
@@ -159,7 +159,8 @@ class InformerSource(Generic[K]):
         self._hears_orphans, self._hears_comings = hears_orphans, hears_comings
         self._concerns = concerns
         self._map = map_object
-        self._is_own = map_object is enqueue_self
+        self._own_key = cast("Callable[[JsonObject], K]", object_key) if map_object is enqueue_self else None
+        """What there is to be done where an object is mapped to its own key, which is the same in all its states."""
         self._predicates = tuple(predicates)
         self._enqueue: Callable[[K], None] | None = None
         self._listener: Listener | None = None
@@ -203,11 +204,11 @@ class InformerSource(Generic[K]):
             for predicate in self._predicates:
                 if not predicate(change):
                     return
-        if old is None or new is None or self._is_own:
-            # An object's own key is the same in both states.
+        own_key = self._own_key
+        if old is None or new is None or own_key is not None:
             latest = new if new is not None else old
             if latest is not None:
-                for key in self._map(latest):
+                for key in self._map(latest) if own_key is None else (own_key(latest),):
                     enqueue(key)
             return
         before, after = self._map(old), self._map(new)

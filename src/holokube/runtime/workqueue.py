@@ -240,7 +240,8 @@ class WorkQueue(Generic[T]):
         self._loop = loop
         arrival: asyncio.Future[None] = asyncio.Future(loop=loop)
         self._getters.append(arrival)
-        if self._heap:
+        # Most often the timer stands as the last one who waited has left it.
+        if self._heap and (self._timer is None or self._heap[0][0] < self._timer_due_s):
             self._arm_timer(loop)
         return arrival
 

@@ -84,7 +84,7 @@ class World:
     ) -> None:
         self._clock = clock
         self._provider = provider
-        self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of, heeds=OWNERS)
+        self._pods = informers.indexed(PODS, BY_DAEMON_SET, daemon_sets_of, heeds=OWNERS, when_asked=True)
         self._pools = informers.get(NODE_POOLS)
         resources: list[Resource] = [*_NEEDED]
         if settings.default_spread_constraints:
