@@ -9,9 +9,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holokube.apiserver.admission.base import CREATE_OR_UPDATE, PODS, Attributes, Caller, Plugin
+from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.metadata_writes import MetadataWrites, changed_parts
 from holokube.apiserver.options import DeleteOptions, WriteOptions
+from holokube.apiserver.resources import Served
 from holokube.kube.errors import ApiError, Conflict
+from holokube.store.values import Stored
 from tests.apiserver.crds.steps import LAB, define, definition, widget, with_spec
 from tests.apiserver.test_settled import STRATEGIC, job
 from tests.apiserver.test_status_writes import the_long_way
@@ -128,6 +131,27 @@ def test_metadata_is_changed_as_it_is_the_long_way(
     with monkeypatch.context() as patched:
         patched.setattr(MetadataWrites, "patch", the_long_way)
         assert short == outcomes(steps, finalizers, tracks=tracks, is_told_of=is_told_of)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, finalizers=st.lists(st.sampled_from(NAMES[:3]), min_size=1, max_size=3, unique=True))
+def test_what_is_done_at_once_is_what_is_done_otherwise(
+    monkeypatch: pytest.MonkeyPatch, steps: list[Any], finalizers: list[str]
+) -> None:
+    async def at_once(
+        self: MetadataWrites, served: Served, old: Stored, how: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
+        meta = old.obj["metadata"]
+        stored = self.patch_at_once(served, meta.get("namespace", ""), meta["name"], how, body, options, caller)
+        return None if stored is None else WriteResult(stored)
+
+    def written(found: list[Any]) -> list[Any]:
+        return [one[:2] if isinstance(one, tuple) else one for one in found]
+
+    usual = outcomes(steps, finalizers, tracks=False, is_told_of=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(MetadataWrites, "patch", at_once)
+        assert written(outcomes(steps, finalizers, tracks=False, is_told_of=True)) == written(usual)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

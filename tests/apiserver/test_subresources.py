@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holokube.apiserver.admission.base import IN_PROCESS
 from holokube.apiserver.answers import WriteResult
+from holokube.apiserver.bodies import Body
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.subresources import scale as scale_module
-from holokube.kube.errors import BadRequest, Conflict, InternalError, Invalid, NotFound, TooManyRequests
+from holokube.kube.errors import ApiError, BadRequest, Conflict, InternalError, Invalid, NotFound, TooManyRequests
 from tests.apiserver.worlds import MERGE, World, in_world
 from tests.builders import budget, deployment, node, pod
 
@@ -119,6 +123,33 @@ def test_scale_shows_and_changes_replicas() -> None:
         assert (changed["spec"]["replicas"], changed["metadata"]["generation"]) == (8, 2)
 
     in_world(body)
+
+
+NUMBERS = st.sampled_from([0, 1, 8, -1, 2**31 - 1, 2**31, -(2**31), True, 1.0, "1", None])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(
+    st.one_of(
+        st.fixed_dictionaries({"spec": st.fixed_dictionaries({}, optional={"replicas": NUMBERS, "x": NUMBERS})}),
+        st.fixed_dictionaries({"spec": st.fixed_dictionaries({"replicas": NUMBERS}), "metadata": st.just({})}),
+        st.sampled_from([{}, {"spec": None}, {"spec": []}]),
+    ), min_size=1, max_size=4,
+))  # fmt: skip
+def test_a_patch_that_says_how_many_is_taken_as_one_that_is_merged_and_read(patches: list[Any]) -> None:
+    async def outcomes(world: World, *, is_read: bool) -> list[Any]:
+        await world.create("deployments", deployment("d", replicas=3), "apps")
+        found: list[Any] = []
+        for patch in patches:
+            body = Body(patch) if is_read else patch
+            try:
+                found.append(await through(world, "deployments", "d", "scale", "patch", body, "apps"))
+            except ApiError as problem:
+                found.append(problem.to_status())
+            found.append(world.get("deployments", "d", "apps"))
+        return found
+
+    assert in_world(partial(outcomes, is_read=False)) == in_world(partial(outcomes, is_read=True))
 
 
 def test_every_scale_shows_its_own_selector_and_a_bounded_number_of_them_is_kept(

@@ -12,6 +12,7 @@ from holokube.apiserver import conversion
 from holokube.apiserver.admission.base import Caller
 from holokube.apiserver.job_patterns import JobPatterns
 from holokube.apiserver.metadata import NAME_ATTEMPTS, generated_name
+from holokube.apiserver.metadata_writes import MetadataWrites
 from holokube.apiserver.options import WriteOptions
 from holokube.apiserver.repeats import Pattern, Repeats
 from holokube.apiserver.resources import Served
@@ -31,13 +32,15 @@ class AtOnce:
     """What repeats, made at once."""
 
     def __init__(
-        self, registry: Registry, repeats: Repeats, job_patterns: JobPatterns, status_writes: StatusWrites
-    ) -> None:
+        self, registry: Registry, repeats: Repeats, job_patterns: JobPatterns, status_writes: StatusWrites,
+        metadata_writes: MetadataWrites,
+    ) -> None:  # fmt: skip
         self._registry = registry
         self._repeats = repeats
         self._job_patterns = job_patterns
         self.patch_status = status_writes.patch_at_once
         self.replace_status = status_writes.replace_at_once
+        self.patch_metadata = metadata_writes.patch_at_once
 
     def create(
         self, served: Served, namespace: str, body: Any, options: WriteOptions, caller: Caller

@@ -128,7 +128,7 @@ class Deletes:
         if not lingers:
             if kind.is_graceful:
                 stored = self._announced(served, key, stored, dry_run=options.dry_run)
-            final = self._take_out(served, key, stored, dry_run=options.dry_run)
+            final = self.take_out(served, key, stored, dry_run=options.dry_run)
             return self._answer(served, kind, final), 200
         marked = self._marked(before, finalizers, grace_s)
         kind.mark_deleted(marked)
@@ -204,12 +204,13 @@ class Deletes:
 
     async def finish(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
         """Take the object out of the store."""
-        gone = self._take_out(served, key, stored, dry_run=dry_run)
+        gone = self.take_out(served, key, stored, dry_run=dry_run)
         if not (dry_run or self._registry.store.is_durable_at_once):
             await self._registry.store.durable()
         return gone
 
-    def _take_out(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
+    def take_out(self, served: Served, key: str, stored: Stored, *, dry_run: bool) -> Stored:
+        """As ``finish``, without waiting until that is on disk."""
         registry = self._registry
         if dry_run:
             return stored

@@ -58,6 +58,26 @@ class MetadataWrites:
         self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
     ) -> WriteResult | None:
         """Change the metadata; None if the patch does something else, or has to go the long way."""
+        written, store = self._patched(served, old, content_type, body, options, caller), self._registry.store
+        if written is not None and not store.is_durable_at_once:
+            await store.durable()
+        return written
+
+    def patch_at_once(
+        self, served: Served, namespace: str, name: str, content_type: str, body: Any, options: WriteOptions,
+        caller: Caller,
+    ) -> Stored | None:  # fmt: skip
+        """As ``patch``, where there is no disk to wait for; None, with nothing done, if it has to go another way."""
+        store = self._registry.store
+        old = store.get(served.bucket, f"{namespace}/{name}" if served.namespaced else name)
+        if old is None or not store.is_durable_at_once:
+            return None
+        written = self._patched(served, old, content_type, body, options, caller)
+        return None if written is None else written.stored
+
+    def _patched(
+        self, served: Served, old: Stored, content_type: str, body: Any, options: WriteOptions, caller: Caller
+    ) -> WriteResult | None:
         before = old.obj
         meta = before["metadata"]
         asked = _asked(meta, content_type, body)
@@ -101,17 +121,18 @@ class MetadataWrites:
         if not only_takes_off and not self._is_valid(served, kind, new, before):
             return None
         namespace, warnings = meta.get("namespace", ""), kind.warnings(new, before)
-        if not self._registry.admission.has_no_say(served, "UPDATE", "", namespace):
+        admission = self._registry.admission
+        if not admission.has_no_say(served, "UPDATE", "", namespace, is_settled=not has_other_spec):
             if has_other_spec:
                 return None
             attributes = Attributes(
                 "UPDATE", served, namespace, meta["name"], "", new, before, caller, self._registry, False,
                 {"fieldManager": options.field_manager},
             )  # fmt: skip
-            if not self._registry.admission.passes_as_it_was(attributes):
+            if not admission.passes_as_it_was(attributes):
                 return None
             warnings = [*attributes.warnings, *warnings]
-        stored = await self._store(served, kind, old, new)
+        stored = self._store(served, kind, old, new)
         stored.settled = True
         return WriteResult(conversion.to_served(served, stored), warnings=warnings)
 
@@ -125,13 +146,13 @@ class MetadataWrites:
             kind.validate_update(new, before, errors)
         return not errors
 
-    async def _store(self, served: Served, kind: Kind, old: Stored, new: JsonObject) -> Stored:
+    def _store(self, served: Served, kind: Kind, old: Stored, new: JsonObject) -> Stored:
         """Write the object; one whose last finalizer is gone goes away."""
         registry, meta = self._registry, old.obj["metadata"]
         key = registry.key(served, meta.get("namespace", ""), meta["name"])
         if is_gone(kind, new):
             # Watchers are shown the last stored state; the caller sees the change that ended it.
-            gone = await registry.deletes.finish(served, key, old, dry_run=False)
+            gone = registry.deletes.take_out(served, key, old, dry_run=False)
             new["metadata"]["resourceVersion"] = gone.obj["metadata"]["resourceVersion"]
             return Stored(new, gone.revision)
         try:
@@ -140,8 +161,6 @@ class MetadataWrites:
             raise conflict(served.group, served.plural, meta["name"], OBJECT_WAS_MODIFIED) from None
         stored.checked = True
         registry.custom_resources.after_write(served, stored.obj)
-        if not registry.store.is_durable_at_once:
-            await registry.store.durable()
         return stored
 
     def _own(

@@ -233,17 +233,17 @@ class DeleteOptions(msgspec.Struct, frozen=True):
         # Upstream turns a negative period into the smallest one that still lets a pod stop.
         grace_period_s = 1 if grace_s is not None and grace_s < 0 else grace_s
         uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
-        if _ASKS_MORE.isdisjoint(given):
-            return DeleteOptions(False, grace_period_s, "", uid, version)
+        propagation = given.get("propagationPolicy") or ""
+        if propagation in _POLICIES and "dryRun" not in given and "orphanDependents" not in given:
+            return DeleteOptions(False, grace_period_s, propagation, uid, version)
         errors = FieldErrors()
         dry_run = check_dry_run(given.get("dryRun"), errors)
-        propagation = given.get("propagationPolicy") or ""
         orphan = given.get("orphanDependents")
         if propagation and orphan is not None:
             errors.invalid(
                 "propagationPolicy", propagation, "orphanDependents and deletionPropagation cannot be both set"
             )
-        elif propagation not in ("", "Foreground", "Background", "Orphan"):
+        elif propagation not in _POLICIES:
             errors.not_supported("propagationPolicy", propagation, ["Foreground", "Background", "Orphan", "nil"])
         if errors:
             raise invalid("meta.k8s.io", "DeleteOptions", "", errors.causes)
@@ -257,7 +257,7 @@ class DeleteOptions(msgspec.Struct, frozen=True):
         )
 
 
-_ASKS_MORE = frozenset({"dryRun", "propagationPolicy", "orphanDependents"})
+_POLICIES = ("", "Foreground", "Background", "Orphan")
 
 
 def _delete_query(query: Mapping[str, str]) -> dict[str, Any]:

@@ -67,7 +67,9 @@ class Writes:
         self._status_writes = StatusWrites(registry, self.ownership)
         self._metadata_writes = MetadataWrites(registry, self.ownership)
         self._job_patterns = JobPatterns(registry)
-        self.at_once = AtOnce(registry, self._repeats, self._job_patterns, self._status_writes)
+        self.at_once = AtOnce(
+            registry, self._repeats, self._job_patterns, self._status_writes, self._metadata_writes
+        )
 
     # -- create --------------------------------------------------------------------------------------------------
 

@@ -97,12 +97,10 @@ class InProcessTransport:
             # The most frequent come first, and straight from here: a cluster at work writes, and every step costs.
             if verb == "patch":
                 options = _options(call) if query or content_type == APPLY else _NO_OPTIONS
-                if subresource:
-                    repeated = self._at_once.patch_status(
-                        served, namespace, name, content_type, body, options, self._caller
-                    )
-                    if repeated is not None:
-                        return repeated.obj
+                at_once = self._at_once.patch_status if subresource else self._at_once.patch_metadata
+                written = at_once(served, namespace, name, content_type, body, options, self._caller)
+                if written is not None:
+                    return written.obj
                 patched = await registry.patch(
                     served, namespace, name, content_type, body, options, self._caller, subresource
                 )

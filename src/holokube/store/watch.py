@@ -30,8 +30,8 @@ class Watch:
     """
 
     __slots__ = (
-        "_buffer", "_detach", "_end_revision", "_listeners", "_overflowed", "_published",
-        "announcing", "bucket", "closed", "limit", "pending", "prefix", "since", "waiters",
+        "_buffer", "_detach", "_end_revision", "_overflowed", "_published", "announcing", "bucket", "closed", "limit",
+        "listeners", "pending", "prefix", "since", "waiters",
     )
 
     def __init__(
@@ -55,7 +55,7 @@ class Watch:
         self._buffer = buffer
         self._published = published
         self._detach = detach
-        self._listeners: tuple[Callable[[Watch], None], ...] = ()
+        self.listeners: tuple[Callable[[Watch], None], ...] = ()
         self.waiters: list[asyncio.Future[None]] = []
         """Coroutines in ``next``."""
         self._overflowed = False
@@ -123,21 +123,20 @@ class Watch:
         It is called once, then not again until the buffer has been emptied; at once if events wait already
         or the watch has ended. It runs inside the write, after every watch got the event; it may write.
         """
-        self._listeners = (*self._listeners, callback)
-        if self.pending or self.closed:
-            self._call((callback,))
+        self.listeners = (*self.listeners, callback)
+        self.announce((callback,))
 
     def remove_listener(self, callback: Callable[[Watch], None]) -> None:
         """Forgets a listener; one that is not there is fine."""
-        listeners = list(self._listeners)
+        listeners = list(self.listeners)
         if callback in listeners:
             listeners.remove(callback)
-            self._listeners = tuple(listeners)
+            self.listeners = tuple(listeners)
 
     def close(self) -> None:
         """Stops the watch and drops what waits unread. Closing twice is fine; listeners are not called."""
         if not self.closed:
-            self._listeners = ()
+            self.listeners = ()
             self.end()
 
     def __enter__(self) -> Self:
@@ -165,14 +164,9 @@ class Watch:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def announce(self) -> None:
-        """Calls the listeners, unless somebody has read the news meanwhile."""
-        self.announcing = False
-        if self.pending or self.closed:
-            self._call(self._listeners)
-
-    def _call(self, listeners: tuple[Callable[[Watch], None], ...]) -> None:
-        for callback in listeners:
+    def announce(self, listeners: tuple[Callable[[Watch], None], ...]) -> None:
+        """Calls listeners, unless somebody has read the news meanwhile."""
+        for callback in listeners if self.pending or self.closed else ():
             try:
                 callback(self)
             except Exception:
@@ -308,7 +302,9 @@ class Announcer:
         self._running = True
         try:
             while queue:
-                queue.popleft().announce()
+                watch = queue.popleft()
+                watch.announcing = False
+                watch.announce(watch.listeners)
         finally:
             self._running = False
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from holokube.apiserver.admission.base import Attributes, Operation, Plugin
+from holokube.apiserver.admission.base import IN_PROCESS, Attributes, Operation, Plugin
 from holokube.apiserver.admission.chain import AdmissionChain
 from holokube.kube.errors import ApiError
+from holokube.kube.types import JsonObject
 from tests.apiserver.worlds import World, in_world
 from tests.builders import pod
 
@@ -54,6 +58,56 @@ def test_pods_that_are_made_or_bound_and_namespaces_that_go_are_shown() -> None:
         assert not ask(world.served("namespaces"), "DELETE", "", "")
         with pytest.raises(ApiError, match="may not be deleted"):
             await world.delete("namespaces", "kube-system")
+
+    in_world(body)
+
+
+KEYS = st.sampled_from([None, "a", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"])
+TOLERATIONS = st.lists(
+    st.tuples(KEYS, st.sampled_from([None, "NoExecute", "NoSchedule"])).map(
+        lambda each: {"operator": "Exists"} | ({"key": each[0]} if each[0] else {}) | (
+            {"effect": each[1]} if each[1] else {})
+    ), max_size=3,
+)  # fmt: skip
+LIMITS = {
+    "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": "default"},
+    "spec": {"limits": [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "2"}}]},
+}  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(tolerations=TOLERATIONS, is_limited_first=st.booleans(), is_strict=st.booleans())
+def test_those_who_leave_settled_pods_do_nothing_to_them(
+    tolerations: list[JsonObject], is_limited_first: bool, is_strict: bool
+) -> None:
+    async def body(world: World) -> None:
+        pods, admission = world.served("pods"), world.registry.admission
+        if is_limited_first:
+            await world.create("limitranges", LIMITS)
+        await world.create("pods", pod("p", tolerations=tolerations))
+        old = world.store.get("pods", "default/p")
+        assert old is not None and old.settled
+        if not is_limited_first:
+            await world.create("limitranges", LIMITS)
+        admission.strict_service_accounts = is_strict
+        assert admission.has_no_say(pods, "UPDATE", "", "default", is_settled=True)
+        assert not admission.has_no_say(pods, "UPDATE", "", "default")
+        new = {**old.obj, "metadata": {**old.obj["metadata"], "labels": {"a": "b"}}}
+        before = orjson.dumps(new)
+        attributes = Attributes("UPDATE", pods, "default", "p", "", new, old.obj, IN_PROCESS, world.registry)
+        assert admission.passes_as_it_was(attributes) and not attributes.warnings
+        assert orjson.dumps(new) == before
+
+    in_world(body)
+
+
+def test_claims_and_other_plugins_are_shown_though_they_are_settled() -> None:
+    async def body(world: World) -> None:
+        claims, ask = world.served("persistentvolumeclaims"), world.registry.admission.has_no_say
+        assert not ask(claims, "UPDATE", "", "default", is_settled=True)
+        assert ask(world.served("pods"), "UPDATE", "", "default", is_settled=True)
+        await world.create("resourcequotas", {**QUOTA, "metadata": {"name": "q", "namespace": "default"}})
+        assert not ask(world.served("pods"), "UPDATE", "", "default", is_settled=True)
 
     in_world(body)
 
@@ -122,5 +176,5 @@ def test_what_passes_unseen_is_what_passes_when_it_is_shown(monkeypatch: pytest.
         return [patched, await world.delete("pods", "p")]
 
     unseen = in_world(life)
-    monkeypatch.setattr(AdmissionChain, "has_no_say", lambda *_: False)
+    monkeypatch.setattr(AdmissionChain, "has_no_say", lambda *_, **__: False)
     assert unseen == in_world(life)

@@ -94,6 +94,9 @@ class Plugin:
     """The buckets of all objects that ``has_no_say`` looks at; as long as these stay as they are, it says the same to
     the same question. None if something else has a part in it."""
 
+    leaves_settled_pods: ClassVar[bool] = False
+    """Of a pod that it has seen before, and whose spec stays the very same, it neither changes nor refuses anything."""
+
     def mutate(self, attributes: Attributes) -> None:
         """Change the object, or refuse it, before it is validated."""
 

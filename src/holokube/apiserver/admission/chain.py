@@ -187,19 +187,20 @@ class AdmissionChain:
 
     def has_no_say(
         self, served: Served, operation: Operation, subresource: str, namespace: str,
-        besides: type[Plugin] | None = None,
+        besides: type[Plugin] | None = None, *, is_settled: bool = False,
     ) -> bool:  # fmt: skip
         """Whether nobody, ``besides`` one plugin, would change or refuse such a write, whatever the object is; it need
-        not be shown then."""
-        key = (served.group, served.plural, operation, subresource, namespace, besides)
+        not be shown then. Of an object that ``is_settled`` the spec stays the very same."""
+        key = (served.qualified_name, operation, subresource, namespace, besides, is_settled)
         known = self._unseen.get(key)
         if known is not None and known[0].count == known[1]:
             return True
         if self._webhooks.there_are:
             return False
         heeded: frozenset[str] | None = self._webhooks.buckets
+        is_settled_pod = is_settled and served.bucket == "pods"
         for plugin in self._route_of(served, operation, subresource).plugins:
-            if type(plugin) is besides:
+            if type(plugin) is besides or (is_settled_pod and plugin.leaves_settled_pods):
                 continue
             if not plugin.has_no_say(self._lookup, operation, namespace):
                 return False

@@ -18,6 +18,8 @@ class DefaultTolerationSeconds(Plugin):
     only_sets_on_update = True
     looks_at = frozenset()
     goes_by_spec = True
+    # What it adds is there from the first time on.
+    leaves_settled_pods = True
 
     def mutate(self, attributes: Attributes) -> None:
         if attributes.obj is None:

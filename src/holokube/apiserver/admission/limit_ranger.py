@@ -30,6 +30,8 @@ class LimitRanger(Plugin):
     subresources = frozenset({"", "resize"})
     looks_at = frozenset({_BUCKET})
     goes_by_spec = True
+    # The containers of a pod change through the resize door only.
+    leaves_settled_pods = True
 
     def __init__(self, store: Store) -> None:
         self._store = store

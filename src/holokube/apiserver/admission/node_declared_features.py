@@ -15,6 +15,7 @@ class NodeDeclaredFeatureValidator(Plugin):
     resources = frozenset({PODS})
     operations = UPDATE_ONLY
     subresources = frozenset({"", "resize"})
+    leaves_settled_pods = True
 
     def validate(self, attributes: Attributes) -> None:
         pod, old = attributes.obj, attributes.old

@@ -26,6 +26,7 @@ class Priority(Plugin):
     only_sets_on_update = True
     looks_at = frozenset({BUCKET})
     goes_by_spec = True
+    leaves_settled_pods = True
 
     def __init__(self, store: Store) -> None:
         self._default = BucketCache(store, BUCKET, _default_class)

@@ -47,6 +47,7 @@ class ServiceAccount(Plugin):
     subresources = frozenset({"", "ephemeralcontainers"})
     looks_at = frozenset({"serviceaccounts"})
     goes_by_spec = True
+    leaves_settled_pods = True
 
     def __init__(self, rng: Rng, *, strict: bool = False, assumes_default: bool = False) -> None:
         self._rng = rng

@@ -10,7 +10,7 @@ from holokube.apiserver.answers import WriteResult
 from holokube.apiserver.bodies import Body
 from holokube.apiserver.decode import fresh
 from holokube.apiserver.options import WriteOptions
-from holokube.apiserver.patching import APPLY, JSON_PATCH, apply_plain_patch, as_api_error
+from holokube.apiserver.patching import APPLY, JSON_PATCH, MERGE_PATCH, apply_plain_patch, as_api_error
 from holokube.apiserver.resources import Served
 from holokube.apiserver.subresources.bodies import read_typed
 from holokube.kube.errors import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from holokube.apiserver.registry import Registry
 
 _SELECTORS_KEPT = 1024
+_REPLICAS_END = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,9 @@ class ScaleDoor:
     ) -> WriteResult | JsonObject:
         stored = self._registry.get_stored(served, namespace, name)
         paths = self._paths(served)
+        if verb == "patch" and content_type == MERGE_PATCH and not served.custom and _says_how_many(body):
+            self._check(served, name, stored, body, paths)
+            return await self._write(served, stored, paths, body, options, caller, [])
         current = self._scale(served, stored, paths, lenient=verb != "get")
         if verb == "get":
             return current
@@ -126,7 +130,7 @@ class ScaleDoor:
         if content_type != JSON_PATCH and served.type.custom and "strategic" in content_type:
             raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         try:
-            merge = "application/merge-patch+json" if content_type != JSON_PATCH else content_type
+            merge = MERGE_PATCH if content_type != JSON_PATCH else content_type
             return apply_plain_patch(served, current, merge, value)
         except PatchError as problem:
             raise as_api_error(problem) from None
@@ -181,6 +185,13 @@ class ScaleDoor:
         new: JsonObject = fresh(obj)
         _put(new, paths.spec, replicas)
         return new
+
+
+def _says_how_many(body: Any) -> bool:
+    """Whether a patch of a Scale says nothing but how many there are to be; it need not be merged and read then."""
+    spec = body.get("spec") if type(body) is dict and len(body) == 1 else None
+    replicas = spec.get("replicas") if type(spec) is dict and len(spec) == 1 else None
+    return type(replicas) is int and abs(replicas) < _REPLICAS_END
 
 
 def _number_at(obj: JsonObject, path: str) -> int | None:
