@@ -61,8 +61,8 @@ class Verdict:
     """What is remembered about one class."""
 
     __slots__ = (
-        "against", "against_at", "amounts", "answer", "base", "counters", "is_by_row", "mask", "node_at", "node_ok",
-        "plan", "rules", "rules_at", "stamp", "tallies", "usage_at", "usage_ok", "volume_plan", "volumes_at",
+        "against", "against_at", "amounts", "answer", "base", "counters", "is_by_row", "node_at", "node_ok", "plan",
+        "rules", "rules_at", "stamp", "tallies", "usage_at", "volume_plan", "volumes_at",
     )  # fmt: skip
 
     def __init__(self, plan: Plan) -> None:
@@ -74,9 +74,7 @@ class Verdict:
         """Whether nothing but the one-node-at-a-time part decides."""
         self.node_at = self.usage_at = self.against_at = self.volumes_at = self.rules_at = -1
         self.node_ok: BoolArray = np.zeros(0, dtype=np.bool_)
-        self.usage_ok: BoolArray = self.node_ok
         self.base: BoolArray = self.node_ok
-        self.mask: BoolArray = self.node_ok
         self.answer: BoolArray = self.node_ok
         self.stamp: Hashable = None
         self.tallies: OrderedDict[Hashable, Tally] = OrderedDict()
@@ -194,8 +192,7 @@ class Feasibility:
         changed = is_late and self._refresh_rows(verdict, cls)
         if verdict.is_by_row:
             if changed or has_other_rules:
-                verdict.mask = verdict.base
-                verdict.answer = verdict.mask.view()
+                verdict.answer = verdict.base.view()
                 verdict.answer.flags.writeable = False
             return verdict.answer
         concerned = verdict.rules[_CLUSTER]
@@ -205,15 +202,15 @@ class Feasibility:
         if not changed and whole == verdict.stamp:
             return verdict.answer
         verdict.stamp = whole
-        if not concerned and not refused:
-            verdict.mask = verdict.base
-        elif refused:
-            verdict.mask = np.zeros_like(verdict.base)
-        else:
-            verdict.mask = verdict.base.copy()
+        if refused:
+            mask = np.zeros_like(verdict.base)
+        elif concerned:
+            mask = verdict.base.copy()
             for rule in concerned:
-                verdict.mask &= rule.mask(self._state, cls, ALL)
-        verdict.answer = verdict.mask.view()
+                mask &= rule.mask(self._state, cls, ALL)
+        else:
+            mask = verdict.base
+        verdict.answer = mask.view()
         verdict.answer.flags.writeable = False
         return verdict.answer
 
@@ -251,18 +248,15 @@ class Feasibility:
         verdict.node_at, verdict.usage_at = state.node_journal.end, state.usage_journal.end
         if node_rows is None or usage_rows is None or len(verdict.base) != state.nodes.capacity:
             verdict.node_ok = self._all_of(verdict.rules[_NODE], cls, ALL) & state.nodes.present
-            verdict.usage_ok = self._all_of(verdict.rules[_USAGE], cls, ALL)
-            verdict.base = verdict.node_ok & verdict.usage_ok
+            verdict.base = verdict.node_ok & self._all_of(verdict.rules[_USAGE], cls, ALL)
             return True
         if len(node_rows):
             present = state.nodes.present[node_rows]
             verdict.node_ok[node_rows] = self._all_of(verdict.rules[_NODE], cls, node_rows) & present
             usage_rows = np.union1d(node_rows, usage_rows)
         if len(usage_rows):
-            verdict.usage_ok[usage_rows] = self._all_of(verdict.rules[_USAGE], cls, usage_rows)
-            before = verdict.base[usage_rows]
-            after = verdict.node_ok[usage_rows] & verdict.usage_ok[usage_rows]
-            if (before == after).all():
+            after = verdict.node_ok[usage_rows] & self._all_of(verdict.rules[_USAGE], cls, usage_rows)
+            if (verdict.base[usage_rows] == after).all():
                 return False
             # An array that was handed out keeps saying what it said.
             verdict.base = verdict.base.copy()
@@ -279,27 +273,22 @@ class Feasibility:
 
     def _refresh_few(self, verdict: Verdict, amounts: list[tuple[int, int]], rows: Sequence[int]) -> bool:
         """The same for the room on a few rows: one by one, which is quicker than by arrays."""
-        nodes, node_ok, usage_ok, base = self._state.nodes, verdict.node_ok, verdict.usage_ok, verdict.base
+        nodes, was, base = self._state.nodes, verdict.base, verdict.base
         offered, used = nodes.allocatable.item, nodes.used.item
-        changed: list[tuple[int, bool]] = []
         for row in rows:
-            fits = True
-            for column, amount in amounts:
-                if offered(row, column) - used(row, column) < amount:
-                    fits = False
-                    break
-            usage_ok[row] = fits
             # As plain values: numpy's own take their time to be compared.
-            may_go = fits and node_ok.item(row)
-            if may_go is not base.item(row):
-                changed.append((row, may_go))
-        if not changed:
-            return False
-        # An array that was handed out keeps saying what it said.
-        verdict.base = base.copy()
-        for row, may_go in changed:
-            verdict.base[row] = may_go
-        return True
+            may_go = verdict.node_ok.item(row)
+            if may_go:
+                for column, amount in amounts:
+                    if offered(row, column) - used(row, column) < amount:
+                        may_go = False
+                        break
+            if may_go is not was.item(row):
+                if base is was:
+                    # An array that was handed out keeps saying what it said.
+                    base = verdict.base = was.copy()
+                base[row] = may_go
+        return base is not was
 
     def _all_of(self, rules: list[Filter], cls: PodClass, rows: Rows) -> BoolArray:
         mask = true_for(rows, self._state.nodes.capacity)

@@ -134,16 +134,20 @@ class NodeTable:
 
     def write(self, row: int, node: JsonObject) -> None:
         """Bring a row up to what a Node object says."""
+        before, after = self.objects[row].get("status") or _EMPTY, node.get("status") or _EMPTY
+        # Most changes are of labels and taints. Amounts that cannot be read leave the row as it was.
+        amounts = None if before.get("allocatable") == after.get("allocatable") else allocatable_of(node)
         self.replace(row, node)
         labels = labels_of(node)
         for key, column in self.columns.items():
             column.set(row, labels.get(key))
         self.unschedulable[row] = bool((node.get("spec") or _EMPTY).get("unschedulable"))
         self.taint_ids[row] = self._taint_number(taints_of(node))
-        self.allocatable[row] = 0
-        for name, milli in allocatable_of(node).items():
-            column_number = self.resource_column(name)
-            self.allocatable[row, column_number] = milli
+        if amounts is not None:
+            self.allocatable[row] = 0
+            for name, milli in amounts.items():
+                column_number = self.resource_column(name)
+                self.allocatable[row, column_number] = milli
         self.version += 1
 
     def replace(self, row: int, node: JsonObject) -> None:

@@ -111,6 +111,8 @@ class Observer:
             self._move(Change.NODE_DELETED, old, None)
             return
         self._state.add_node(new)
+        if not self._queue.refused_by:
+            return
         if old is None:
             self._move(Change.NODE_ADDED, None, new)
             return
@@ -158,6 +160,10 @@ class Observer:
                 goes_on = self._runs_on if spec.get("nodeName") else self._waits_on
                 if goes_on(old, new, before, after):
                     return
+            elif spec.get("nodeName"):
+                # It has come to its end there.
+                self._gone(old, "assigned")
+                return
         was: _Standing = "none" if old is None else self._standing(old)
         is_: _Standing = "none" if new is None else self._standing(new)
         if is_ == "assigned":
@@ -213,7 +219,6 @@ class Observer:
         if may_status_request_other(new["spec"], before, after):
             return False
         queued.pod = new
-        self._wake()
         return True
 
     def _is_confirmed(self, old: JsonObject, new: JsonObject) -> bool:
@@ -286,8 +291,8 @@ class Observer:
             self._queue.add(new, self._now_s(), key)
             self._wake()
             return
-        self._queue.update(old, new, self._now_s(), key)
-        self._wake()
+        if self._queue.update(old, new, self._now_s(), key):
+            self._wake()
         promised = nominated_node_of(old)
         if promised and promised != nominated_node_of(new):
             self._move(_POD_DELETED, old, None, priority_max=priority_of(old))
@@ -306,9 +311,10 @@ class Observer:
     def _move(
         self, change: Change, old: JsonObject | None, new: JsonObject | None, *, priority_max: int | None = None
     ) -> None:
-        if self._queue.waits_for(change) and self._queue.move(
+        queue = self._queue
+        if queue.refused_by and queue.waits_for(change) and queue.move(
             ClusterEvent(change, old, new), self._now_s(), priority_max=priority_max
-        ):
+        ):  # fmt: skip
             self._wake()
 
 

@@ -13,7 +13,7 @@ nodes that come up one by one change the words each time, and nobody reads them 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -118,14 +118,17 @@ class SchedulingQueue:
         self._longest_wait_s = longest_wait_s
         self.nominations = Nominations()
         self._pods: dict[str, QueuedPod] = {}
+        self._line: deque[tuple[int, float, int, int, QueuedPod]] = deque()
+        """Those whose turn it is, as far as they came in the order of their turns, as most do."""
         self._active: list[tuple[int, float, int, int, QueuedPod]] = []
+        """The others, which go before one that came earlier."""
         self._backoff: list[tuple[float, int, float, int, int, QueuedPod]] = []
         self._errors: list[tuple[float, int, int, QueuedPod]] = []
         self._unschedulable: OrderedDict[str, QueuedPod] = OrderedDict()
         self._groups: dict[Hashable, _Group] = {}
         """The same pods by what they have in common."""
-        self._refused_by: dict[frozenset[str], dict[Hashable, _Group]] = {}
-        """The same groups by who refused them."""
+        self.refused_by: dict[frozenset[str], dict[Hashable, _Group]] = {}
+        """The same groups by who refused them. For others to read: mostly there is none."""
         self._with_news: OrderedDict[_Group, None] = OrderedDict()
         """Groups in which not all were refused in the same words, in the order of their turns."""
         self._held: set[str] = set()
@@ -165,32 +168,35 @@ class SchedulingQueue:
             self.nominations.put(pod, promised)
         self._activate(queued)
 
-    def update(self, old: JsonObject, new: JsonObject, now_s: float, key: str = "") -> None:
-        """A pod without a node changed; if it waits, it is tried again only if that may help it."""
+    def update(self, old: JsonObject, new: JsonObject, now_s: float, key: str = "") -> bool:
+        """A pod without a node changed; if it waits, it is tried again only if that may help it: whether it is."""
         key = key or key_of(new)
         queued = self._pods.get(key)
         if queued is None or uid_of(queued.pod) != uid_of(new):
             self.add(new, now_s, key)
-            return
+            return True
         queued.pod, queued.priority = new, priority_of(new)
         self.nominations.take_over(old, new)
         if queued.place is _GATED:
             if not is_gated(new):
                 self._activate(queued)
+                return True
         elif queued.place is _UNSCHEDULABLE:
             cls, group = queued.cls, queued.group
             assert group is not None, "a pod waits in a group"
             for event in own_events(old, new):
                 if cls is not None and may_help(event, group.plugins, cls):
                     self._wake(queued, now_s)
-                    return
+                    return True
+        return False
 
     def remove(self, key: str) -> QueuedPod | None:
         """A pod is gone, or has a node."""
         queued = self._pods.pop(key, None)
         if queued is not None:
             self._leave(queued, _GONE)
-            self._held.discard(key)
+            if self._held:
+                self._held.discard(key)
             if self.nominations.promised:
                 self.nominations.remove(uid_of(queued.pod))
             if queued.leads is not None:
@@ -204,8 +210,10 @@ class SchedulingQueue:
         if self._backoff or self._errors:
             self._end_backoffs(now_s)
         queued: QueuedPod | None = None
-        while queued is None and self._active:
-            _, _, _, ticket, candidate = heappop(self._active)
+        line, active = self._line, self._active
+        while queued is None and (line or active):
+            is_in_line = line and not (active and active[0] < line[0])
+            _, _, _, ticket, candidate = line.popleft() if is_in_line else heappop(active)
             if candidate.ticket == ticket:
                 queued = candidate
         while queued is None and self._backoff:
@@ -297,7 +305,7 @@ class SchedulingQueue:
 
     def waits_for(self, change: Change) -> bool:
         """Whether any pod waits for an event of a kind."""
-        for plugins in self._refused_by:  # noqa: SIM110 - a generator would cost more than all it asks
+        for plugins in self.refused_by:  # noqa: SIM110 - a generator would cost more than all it asks
             if concerns(change, plugins):
                 return True
         return False
@@ -305,8 +313,8 @@ class SchedulingQueue:
     def move(self, event: ClusterEvent, now_s: float, *, priority_max: int | None = None) -> int:
         """Wake the pods that an event may help, or only those up to a priority; returns how many."""
         woken = 0
-        for plugins in [plugins for plugins in self._refused_by if concerns(event.change, plugins)]:
-            for group in list(self._refused_by[plugins].values()):
+        for plugins in [plugins for plugins in self.refused_by if concerns(event.change, plugins)]:
+            for group in list(self.refused_by[plugins].values()):
                 if (priority_max is None or group.priority <= priority_max) and may_help(event, plugins, group.cls):
                     woken += self._wake_group(group, now_s)
         return woken
@@ -336,9 +344,9 @@ class SchedulingQueue:
 
     def next_due_s(self, now_s: float) -> float | None:
         """When ``pop`` or ``flush`` may have something new to say without any event; None for never."""
-        if self._active or self._backoff or self._errors:
+        if self._line or self._active or self._backoff or self._errors:
             self._drop_leftovers()
-            if self._active or self._backoff:
+            if self._line or self._active or self._backoff:
                 return now_s
         elif not self._unschedulable:
             # None of them is among those with news then.
@@ -362,14 +370,16 @@ class SchedulingQueue:
         elif group.plugins != plugins:
             self._take_from_index(group)
             group.plugins = plugins
-        self._refused_by.setdefault(plugins, {})[key] = group
+        else:
+            return group
+        self.refused_by.setdefault(plugins, {})[key] = group
         return group
 
     def _take_from_index(self, group: _Group) -> None:
-        groups = self._refused_by[group.plugins]
+        groups = self.refused_by[group.plugins]
         del groups[group.key]
         if not groups:
-            del self._refused_by[group.plugins]
+            del self.refused_by[group.plugins]
 
     def _wake_group(self, group: _Group, now_s: float, *, for_words: bool = False) -> int:
         """Try one for all of a group; returns whether there is one to try."""
@@ -396,7 +406,11 @@ class SchedulingQueue:
         if queued.place is _UNSCHEDULABLE:
             self._leave(queued, _ACTIVE)
         queued.place = _ACTIVE
-        heappush(self._active, (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued))
+        entry = (-queued.priority, queued.since_s, queued.number, self._ticket(queued), queued)
+        if not self._line or self._line[-1] < entry:
+            self._line.append(entry)
+        else:
+            heappush(self._active, entry)
 
     def _wake(self, queued: QueuedPod, now_s: float) -> None:
         if queued.is_held:
@@ -452,6 +466,8 @@ class SchedulingQueue:
         return self._tickets
 
     def _drop_leftovers(self) -> None:
+        while self._line and self._line[0][-1].ticket != self._line[0][-2]:
+            self._line.popleft()
         while self._active and self._active[0][-1].ticket != self._active[0][-2]:
             heappop(self._active)
         while self._backoff and self._backoff[0][-1].ticket != self._backoff[0][-2]:

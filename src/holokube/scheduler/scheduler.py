@@ -127,7 +127,7 @@ class Scheduler:
 
 @dataclass(slots=True, eq=False)
 class _Binding:
-    """A pod on its way to a node."""
+    """A pod on its way to a node, for which volumes are made ready, or which it does not get."""
 
     queued: QueuedPod
     pod: JsonObject
@@ -276,16 +276,13 @@ class _Session:
             queue.assumed(queued, self._clock.monotonic())
         if queue.nominations.promised:
             queue.nominations.remove(uid_of(pod))
-        binding = _Binding(queued, pod, node_name, claims)
-        if claims is _NO_CLAIMS:
-            self._workers.submit(queued.key, partial(self._bind, binding))
-            return
         for will_be, is_ in (*claims.reserve, *claims.select):
             self._observer.assume_storage(will_be, is_)
         if claims.waits:
+            binding = _Binding(queued, pod, node_name, claims)
             self._workers.submit(queued.key, partial(self._prepare_volumes, binding))
         else:
-            self._workers.submit(queued.key, partial(self._bind, binding))
+            self._workers.submit(queued.key, partial(self._bind, queued, pod, node_name, claims))
 
     def _refuse(self, queued: QueuedPod, decision: Refuse) -> None:
         pod, nominate, nominations = queued.pod, decision.nominate, self._queue.nominations
@@ -327,16 +324,17 @@ class _Session:
 
     # Acting
 
-    async def _bind(self, binding: _Binding) -> None:
-        if not self._observer.is_assumed(binding.pod, binding.queued.key):
+    async def _bind(self, queued: QueuedPod, pod: JsonObject, node_name: str, claims: ClaimPlan) -> None:
+        if not self._observer.is_assumed(pod, queued.key):
             # It was deleted, or another scheduler was quicker.
             return
         try:
-            await self._writes.bind(binding.pod, binding.node_name)
+            await self._writes.bind(pod, node_name)
         except HolokubeError as error:
+            binding = _Binding(queued, pod, node_name, claims)
             self._fail(binding, error.message, is_gone=isinstance(error, NotFound))
         else:
-            self._queue.done(binding.queued)
+            self._queue.done(queued)
 
     def _fail(self, binding: _Binding, why: str, *, is_gone: bool = False) -> None:
         """A pod does not get its node: undo what was assumed, and try again later."""
@@ -404,7 +402,8 @@ class _Session:
         claims = [volumes.get("PersistentVolumeClaim", key_of(wait)) for wait in binding.claims.waits]
         if all(claim is not None and is_bound(claim) for claim in claims):
             del self._waiting[binding.queued.key]
-            self._workers.submit(binding.queued.key, partial(self._bind, binding))
+            bind = partial(self._bind, binding.queued, binding.pod, binding.node_name, binding.claims)
+            self._workers.submit(binding.queued.key, bind)
             return
         for wait, claim in zip(binding.claims.waits, claims, strict=True):
             if claim is None or binding.lost_its_selection(claim):

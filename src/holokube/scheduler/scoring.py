@@ -96,19 +96,16 @@ class Scoring:
 
     def __call__(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
         """One total per row. The same array of rows twice means that the same nodes are feasible."""
-        return self._totals(cls, pod, rows, is_ranking=False)
+        return self.ranks(cls, pod, rows, is_whole=True)
 
-    def ranks(self, cls: PodClass, pod: JsonObject, rows: RowArray) -> IntArray:
+    def ranks(self, cls: PodClass, pod: JsonObject, rows: RowArray, *, is_whole: bool = False) -> IntArray:
         """The same, perhaps without something that all rows get: for who only asks which of them is best."""
-        return self._totals(cls, pod, rows, is_ranking=True)
-
-    def _totals(self, cls: PodClass, pod: JsonObject, rows: RowArray, *, is_ranking: bool) -> IntArray:
         state, selector = self._state, self._selector_of(pod)
         if not self._reuse:
             return total_scores(state, cls, pod, rows, self._all, default_selector=selector)
         totals: IntArray = self._fill_totals(cls, pod)[rows]
         kind = self._kind(cls, pod, rows)
-        if kind.rows is not None or not is_ranking:
+        if kind.rows is not None or is_whole:
             totals += kind.totals
         wishes = cls.wishes
         is_spread = bool(self._spread_weight and (selector is not None or wishes.spread))
