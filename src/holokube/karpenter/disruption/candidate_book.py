@@ -281,9 +281,10 @@ class CandidateBook:
         for node in changed:
             self._put(node, before.get(node.provider_id))
         self._excluded, self._left, self._left_of = {}, {}, {}
-        for node in [one for one in self._nominated if not one.is_nominated(rules.now_s)]:
-            del self._nominated[node]
-        for node in self._nominated:
+        for node in [*self._nominated]:
+            if not node.is_nominated(rules.now_s):
+                del self._nominated[node]
+                continue
             first = records[node].first
             if first is None or first.blocker not in _BEFORE_NOMINATION:
                 self._excluded[node] = _NOMINATED

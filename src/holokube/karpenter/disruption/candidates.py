@@ -6,7 +6,7 @@ what else would stand in the way asks for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from holokube.karpenter.api.durations import duration_s
@@ -135,7 +135,7 @@ class Scan:
         )
 
 
-def scan(nodes: tuple[StateNode, ...], rules: CandidateRules, disruption_class: DisruptionClass) -> Scan:
+def scan(nodes: Iterable[StateNode], rules: CandidateRules, disruption_class: DisruptionClass) -> Scan:
     """Look at every node."""
     candidates: list[Candidate] = []
     blocked: list[tuple[StateNode, Obstruction]] = []

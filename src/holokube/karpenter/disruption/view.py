@@ -62,7 +62,7 @@ class DisruptionView:
     """Everything that decides which nodes go."""
 
     now_s: float
-    nodes: tuple[StateNode, ...]
+    nodes: Sequence[StateNode]
     """All nodes and claims that are known, managed or not."""
     pools: Mapping[str, NodePool]
     types_of_pool: Mapping[str, Sequence[InstanceType]]
@@ -92,7 +92,7 @@ class DisruptionView:
     def __init__(
         self,
         now_s: float,
-        nodes: tuple[StateNode, ...],
+        nodes: Sequence[StateNode],
         pools: Mapping[str, NodePool],
         types_of_pool: Mapping[str, Sequence[InstanceType]],
         simulator: Simulator,

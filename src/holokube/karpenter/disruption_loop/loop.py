@@ -114,7 +114,7 @@ class DisruptionLoop:
         if marked:
             await self._marker.unmark(stale_marks(marked, self._queue.provider_ids))
         sight, settled = self._sight(), self._settled
-        if settled is not None and settled.state == self._state.version and settled == Picture.of(sight, self._state):
+        if settled is not None and settled.holds(sight, self._state):
             return _LATER
         self._settled = None
         view = self._view(sight)
@@ -130,8 +130,8 @@ class DisruptionLoop:
             if await self._disrupt(command, method):
                 return REQUEUE_IMMEDIATELY
             view, is_as_seen = self._view(self._sight()), False
-        if has_time and is_as_seen:
-            self._settled = Picture.of(sight, self._state)
+        if has_time and is_as_seen and not self._state.has_timed_pods:
+            self._settled = Picture(sight, self._state.version, self._state.count_nominated(sight.now_s))
         return _LATER
 
     async def _disrupt(self, command: Command, method: Method) -> bool:

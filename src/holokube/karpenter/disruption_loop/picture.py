@@ -10,7 +10,6 @@ from holokube.karpenter.disruption.memory import Mark
 from holokube.karpenter.provisioning.world import TypesOfPool
 from holokube.karpenter.state.cluster import ClusterState
 from holokube.kube.types import JsonObject
-from holokube.pricing.instance_types import InstanceType
 
 
 class Sight(NamedTuple):
@@ -28,31 +27,24 @@ class Sight(NamedTuple):
 class Picture(NamedTuple):
     """Who has decided that nothing is to be done need not look again until something is different."""
 
-    state: tuple[int, int]
-    mark: Mark
-    """Moves by itself every five minutes, so that nothing is overlooked for longer."""
+    sight: Sight
+    """Its mark moves by itself every five minutes, so that nothing is overlooked for longer."""
+    version: tuple[int, int]
     nominated: int
-    queued: frozenset[str]
-    pools: tuple[JsonObject, ...]
-    pdbs: tuple[JsonObject, ...]
-    """They are the very same objects as long as nobody writes them, and then next to nothing is compared."""
-    offers: tuple[Sequence[InstanceType], ...]
 
-    @classmethod
-    def of(cls, sight: Sight, state: ClusterState) -> Picture | None:
-        """The picture of a moment; None if time alone may change what is decided."""
-        if state.has_timed_pods:
-            return None
-        for pool in sight.pools.values():
-            for budget in pool.budgets:
-                if budget.schedule:
-                    return None
-        return cls(
-            state.version,
-            sight.mark,
-            state.count_nominated(sight.now_s),
-            sight.queued,
-            tuple([pool.object for pool in sight.pools.values()]),
-            tuple(sight.pdbs),
-            tuple(sight.types_of_pool.values()),
+    def holds(self, sight: Sight, state: ClusterState) -> bool:
+        """Whether nothing is different at another moment; never if time alone may change what is decided."""
+        # Most often something is, and that is found out first.
+        if self.version != state.version or self.nominated != state.count_nominated(sight.now_s):
+            return False
+        before = self.sight
+        return (
+            before.mark == sight.mark
+            and before.queued == sight.queued
+            # They are the very same objects as long as nobody writes them, and then next to nothing is compared.
+            and [pool.object for pool in before.pools.values()] == [pool.object for pool in sight.pools.values()]
+            and before.pdbs == sight.pdbs
+            and [*before.types_of_pool.values()] == [*sight.types_of_pool.values()]
+            and not state.has_timed_pods
+            and not any(budget.schedule for pool in sight.pools.values() for budget in pool.budgets)
         )

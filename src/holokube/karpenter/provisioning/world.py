@@ -60,7 +60,7 @@ class Scene:
     """The cluster at one moment: nodes, what waits, and what will have to move."""
 
     now_s: float
-    nodes: tuple[StateNode, ...]
+    nodes: Sequence[StateNode]
     selection: Selection
     moving: tuple[JsonObject, ...]
     """Pods of nodes on their way out."""

@@ -88,9 +88,8 @@ class ClusterState:
         self._serial = 0
         self._nodes: NodeList | None = None
         self._last_nodes = NodeList()
-        self._listed: list[StateNode] = []
-        self._places: dict[str, int] = {}
-        """Where each stands in the list; empty when some have come or gone."""
+        self._places: dict[str, int] | None = None
+        """Where each stands in the list, those that have come since then behind it; None when some have gone."""
         self._unlisted: dict[str, None] = {}
         self._leaving: dict[str, None] = {}
         self._suspects: dict[str, None] = {}
@@ -138,20 +137,17 @@ class ClusterState:
         return list(self.all_nodes)
 
     @property
-    def all_nodes(self) -> tuple[StateNode, ...]:
-        """The same; the very same tuple until something changes."""
+    def all_nodes(self) -> NodeList:
+        """The same; the very same sequence until something changes."""
         if self._nodes is None:
-            entries = self._entries
-            if self._places:
-                gone = [self._listed[self._places[one]] for one in self._unlisted]
-                changed = [self._state_node(entries[one]) for one in self._unlisted]
-                for one, node in zip(self._unlisted, changed, strict=True):
-                    self._listed[self._places[one]] = node
-                self._nodes = self._last_nodes.followed_by(self._listed, changed, gone)
+            entries, places = self._entries, self._places
+            if places is not None:
+                changes = {places[one]: self._state_node(entries[one]) for one in self._unlisted}
+                self._nodes = self._last_nodes.with_changes(changes)
             else:
-                self._listed = [entry.seen or self._state_node(entry) for entry in entries.values()]
+                listed = [entry.seen or self._state_node(entry) for entry in entries.values()]
                 self._places = {one: place for place, one in enumerate(entries)}
-                self._nodes = self._last_nodes.replaced_by(self._listed)
+                self._nodes = self._last_nodes.replaced_by(listed)
             self._unlisted.clear()
             self._last_nodes = self._nodes
         return self._nodes
@@ -159,8 +155,8 @@ class ClusterState:
     @property
     def leaving_nodes(self) -> list[StateNode]:
         """Those of them that are on their way out."""
-        nodes = self.all_nodes
-        return [nodes[place] for place in sorted(self._places[one] for one in self._leaving)]
+        nodes, places = self.all_nodes, self._places
+        return nodes.at(sorted([places[one] for one in self._leaving])) if places is not None else []
 
     def node_named(self, name: str) -> StateNode | None:
         """The node of this name, which is that of its claim until it has registered."""
@@ -421,13 +417,15 @@ class ClusterState:
         if found is None:
             self._serial += 1
             found = self._entries[provider_id] = _Entry(provider_id=provider_id, serial=self._serial)
-            self._places = {}
+            if self._places is not None:
+                self._places[provider_id] = len(self._places)
+                self._forget(found)
         return found
 
     def _drop_entry(self, provider_id: str) -> None:
         del self._entries[provider_id]
         self._leaving.pop(provider_id, None)
-        self._places = {}
+        self._places = None
 
     def _replace(self, entry: _Entry, node: JsonObject | None, claim: JsonObject | None) -> None:
         """Takes new objects of an instance over, and sees whether that opens consolidation anew."""
