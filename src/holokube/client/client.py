@@ -200,8 +200,8 @@ class Client:
         """As ``watch``, but calls ``on_events`` with all that has come in, ``ERROR`` events among it.
 
         ``go_on`` tells for how many seconds another watch should last that is begun where this one ends, at a version;
-        this one may then last on instead. Where events are at hand as the store of a server in the same process has them,
-        ``on_stored`` is called in place of ``on_events``.
+        this one may then last on instead. Where events are at hand as the store of a server in the same process has
+        them, ``on_stored`` is called in place of ``on_events``.
         """
         stream = self._open_watch(
             resource, namespace, resource_version, label_selector, field_selector, timeout_s, bookmarks, False

@@ -254,7 +254,7 @@ class Informer:
         )
 
     def _go_on(self, version: str) -> int:
-        """What a bookmark and another watch would come to: how far the cache is complete, and for how long that lasts."""
+        """What a bookmark and another watch come to: how far the cache is complete, and for how long that lasts."""
         if _order(version, self._version) > 0:
             self._version = version
         return self._timeout_s()
