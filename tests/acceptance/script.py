@@ -8,7 +8,8 @@ from typing import Any
 
 from holokube.testing.kubectl import Kubectl
 
-WAIT = "--timeout=60s"
+WAIT = "--timeout=300s"
+"""Far longer than it takes: how fast a real control plane rolls a thousand pods is up to the machine."""
 
 DEPLOYMENT = """
 apiVersion: apps/v1

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holokube.base.clock import VirtualClock
-from holokube.runtime.event_correlator import COMBINED_PREFIX, CountingCorrelator, LruCache, SeriesCorrelator
+from holokube.runtime.event_correlator import (
+    COMBINED_PREFIX,
+    CountingCorrelator,
+    LruCache,
+    Occurrence,
+    SeriesCorrelator,
+)  # fmt: skip
 from holokube.runtime.ratelimit import TokenBucket
 
 NAMES = count()
@@ -209,6 +215,59 @@ def test_the_cache_forgets_what_was_not_used_longest() -> None:
     assert cache.get("a") == 1
     cache.put("c", 3)
     assert (cache.get("a"), cache.get("b"), cache.get("c"), len(cache)) == (1, None, 3, 2)
+
+
+@given(
+    capacity=st.integers(1, 5), before=st.lists(st.integers(0, 12), max_size=8),
+    keys=st.lists(st.integers(0, 12), max_size=12, unique=True),
+)  # fmt: skip
+def test_a_cache_knows_whether_all_that_comes_is_new_and_takes_all_the_place(
+    capacity: int, before: list[int], keys: list[int]
+) -> None:
+    caches: list[LruCache[int, str]] = [LruCache(capacity), LruCache(capacity)]
+    for cache in caches:
+        for key in before:
+            cache.put(key, "before")
+    at_once, one_by_one = caches
+    found = []
+    for key in keys:
+        found.append(one_by_one.get(key))
+        one_by_one.put(key, "flood")
+    is_flood = set(found) <= {None} and len(keys) >= capacity
+    assert at_once.is_flooded_by(keys) == is_flood
+    if is_flood:
+        at_once.flood(keys, "flood")
+        for key in [90, 91, *keys]:
+            assert [cache.get(key) for cache in caches] == [at_once.find(key)] * 2
+            for cache in caches:
+                cache.put(key + 100, "later")
+
+
+def crowd(names: str, uid: str | None = None) -> list[Occurrence]:
+    """An event of each object that has such a letter for its name."""
+    events = [core_event("no place", name=name) for name in names]
+    for event in events:
+        event["involvedObject"]["uid"] = uid or event["involvedObject"]["name"]
+    return [Occurrence.of_core(event) for event in events]
+
+
+def test_of_more_objects_than_can_be_remembered_each_event_is_new_however_often_all_are_told() -> None:
+    book = correlator(VirtualClock(), cache_entries=4)
+    for _ in range(3):
+        assert book.count_flood_at(crowd("abcdef"), 0.0) == 6
+    assert book.count_flood_at(crowd("fedcba"), 0.0) is None, "the last ones are still known"
+    first = book.count_at(crowd("f")[0], 0.0)
+    assert first is not None and first.count == 2, "and nothing has been counted"
+
+
+@pytest.mark.parametrize("told", [crowd("abc"), crowd("abcabc"), crowd("abcdef", uid="u1")])
+def test_few_objects_or_the_same_ones_again_are_no_flood(told: list[Occurrence]) -> None:
+    assert correlator(VirtualClock(), cache_entries=4).count_flood_at(told, 0.0) is None
+
+
+def test_of_a_flood_only_what_passes_is_made() -> None:
+    book = correlator(VirtualClock(), cache_entries=4, passes=lambda told, _now_s: told.reference[2] in "ace")
+    assert book.count_flood_at(crowd("abcdef"), 0.0) == 3
 
 
 def series_event(name: str = "web-0") -> dict[str, Any]:

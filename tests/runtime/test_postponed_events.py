@@ -29,6 +29,11 @@ OBJECTS = [
     {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{n}", "namespace": "shop", "uid": f"u{n}"}}
     for n in range(3)
 ]
+CROWD = [
+    {"apiVersion": "v1", "kind": "Pod",
+     "metadata": {"name": f"job-{n}", "namespace": "shop", "uid": f"j{n}", "resourceVersion": f"{n}"}}
+    for n in range(12)
+]  # fmt: skip
 
 
 class Unread(FakeTransport):
@@ -89,6 +94,14 @@ def _autoscaler(clock: VirtualClock) -> Correlator:
     return AutoscalerCorrelator(clock, ("kube-system", "status"))
 
 
+def _forgetful(clock: VirtualClock) -> Correlator:
+    return AutoscalerCorrelator(clock, ("kube-system", "status"), counted_entries=4, said_entries=6)
+
+
+class Crowd(tuple[Any, ...]):
+    """Many objects that are told of at once."""
+
+
 class Bench:
     """A recorder at work."""
 
@@ -115,10 +128,23 @@ def _steps(rng: Rng, count: int) -> list[Any]:
                 steps.append(rng.choice([0.3, 1.0, 2.0, 5.5, 299.0]))
             case 2:
                 steps.append(rng.choice(["read", "unread", "unread", "ask calls", "ask drops"]))
+            case 3 | 4:
+                crowd = [*CROWD[: rng.choice([3, 5, 7, 9, 12])], *rng.choice([[], [], OBJECTS])]
+                match rng.randrange(6):
+                    case 0:
+                        crowd.reverse()
+                    case 1:
+                        crowd = [rng.choice(crowd) for _ in crowd]
+                    case 2:
+                        crowd[rng.randrange(len(crowd))] = {"metadata": {"name": "of no kind"}}
+                    case _:
+                        pass
+                told = [(obj, rng.choice(["one", "one", "two"])) for obj in crowd]
+                steps.extend([Crowd((told, "Normal", rng.choice("AB")))] * rng.choice([1, 2, 3]))
             case _:
                 kind = "Strange" if rng.random() < 0.02 else rng.choice(["Normal", "Warning"])
-                told = rng.choice(OBJECTS), kind, rng.choice("AB"), rng.choice(["one", "two", "three", "four", "five"])
-                steps.extend([told] * rng.choice([1, 1, 1, 3]))
+                one = rng.choice(OBJECTS), kind, rng.choice("AB"), rng.choice(["one", "two", "three", "four", "five"])
+                steps.extend([one] * rng.choice([1, 1, 1, 3]))
     return steps
 
 
@@ -143,6 +169,8 @@ def compare(steps: list[Any], make: Callable[[VirtualClock], Correlator]) -> Non
                 for bench in benches:
                     if isinstance(step, str):
                         bench.server.is_read = step == "read"
+                    elif isinstance(step, Crowd):
+                        bench.recorder.tell_each(*step)
                     else:
                         bench.recorder.event(*step)
         for bench in benches:
@@ -157,11 +185,14 @@ def compare(steps: list[Any], make: Callable[[VirtualClock], Correlator]) -> Non
 
 
 @settings(max_examples=200, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.integers(0, 150), make=st.sampled_from([_counting, _autoscaler]))
+@given(
+    seed=st.integers(0, 2**32), count=st.integers(0, 150), most_told=st.sampled_from([5, 40]),
+    make=st.sampled_from([_counting, _autoscaler, _forgetful]),
+)  # fmt: skip
 def test_whoever_asks_gets_the_same_answers_as_if_each_was_correlated_at_once(
-    seed: int, count: int, make: Callable[[VirtualClock], Correlator]
+    seed: int, count: int, most_told: int, make: Callable[[VirtualClock], Correlator]
 ) -> None:
-    most, events.MAX_TOLD = events.MAX_TOLD, 40
+    most, events.MAX_TOLD = events.MAX_TOLD, most_told
     try:
         compare(_steps(Rng(seed), count), make)
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
@@ -181,6 +181,11 @@ class PatientCorrelator(Correlator, Protocol):
         otherwise a patch counts it up. None when ``consider`` would have written nothing when the monotonic clock read
         ``now_s``."""
 
+    def count_flood_at(self, flood: Sequence[Occurrence], now_s: float) -> int | None:
+        """As ``count_at`` for each of them, in order, if they are so many that none is found to have been told before:
+        how many are to be made, while nothing is written for the others. None when it is not so plain: then nothing has
+        been counted yet."""
+
 
 class LruCache(Generic[K, V]):
     """A dict that forgets what was not asked for longest."""
@@ -206,6 +211,35 @@ class LruCache(Generic[K, V]):
         self.renew(key)
         if len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
+
+    def is_flooded_by(self, keys: Sequence[K]) -> bool:
+        """Whether ``keys``, no two of them the same, are all new if one after the other is asked for and put, and none
+        of what there is now is left then."""
+        return is_flood(self._entries, self._capacity, keys)
+
+    def flood(self, keys: Sequence[K], value: V) -> None:
+        """Put ``keys``, by which it ``is_flooded``, one after the other."""
+        self._entries.clear()
+        self._entries.update(dict.fromkeys(keys[-self._capacity :], value))
+
+
+def is_flood(remembered: Collection[Hashable], capacity: int, keys: Sequence[Hashable]) -> bool:
+    """Whether a cache that forgets what was not asked for longest knows none of ``keys`` when it is asked for them, one
+    after the other, and knows of nothing else afterwards. ``remembered`` is what it knows, that to be forgotten next
+    first; no two keys are the same.
+
+    It is enough to look at as many as it can remember: those are all it knows then, and none comes twice.
+    """
+    if len(keys) < capacity:
+        return False
+    places = {key: place for place, key in enumerate(remembered)}
+    # Each new key takes a free place, or that of the one to be forgotten next.
+    gone = len(places) - capacity
+    for key in keys[:capacity]:
+        if places.get(key, -1) >= max(gone, 0):
+            return False
+        gone += 1
+    return True
 
 
 class _Teller(msgspec.Struct, eq=False):
@@ -282,9 +316,8 @@ class CountingCorrelator:
         return _Repeat(first.key, partial(_count_up, counted, first, first.count))
 
     def count_at(self, occurrence: Occurrence, now_s: float) -> Occurrence | None:
-        kind, namespace, name, uid, api_version, _, field_path = occurrence.reference
         reason, message = occurrence.reason, occurrence.message
-        subject = (occurrence.source, kind, namespace, name, uid, api_version, occurrence.type)
+        subject = _subject_of(occurrence)
         teller = self._tellers.get(subject)
         similar = seen = None
         if teller is None:
@@ -292,7 +325,7 @@ class CountingCorrelator:
         else:
             self._teller_order.move_to_end(teller)
             similar = teller.by_reason.get(reason)
-        key: Hashable = message if field_path is None else (field_path, message)
+        key = _word_of(occurrence)
         # Most events are the only ones of their kind: what is kept of the others is looked at for those only.
         if similar is None:
             similar = self._begin(teller, reason, message, now_s)
@@ -330,6 +363,37 @@ class CountingCorrelator:
             self._seen_order.move_to_end(seen)
             seen.count += 1
         return seen if passes else None
+
+    def count_flood_at(self, flood: Sequence[Occurrence], now_s: float) -> int | None:
+        if not self.take_flood(flood, now_s):
+            return None
+        if self._passes is None:
+            return len(flood)
+        return sum(self._passes(occurrence, now_s) for occurrence in flood)
+
+    def take_flood(self, flood: Sequence[Occurrence], now_s: float) -> bool:
+        """As ``count_flood_at``, yet nobody is asked what passes; whether it was done."""
+        if len(flood) < self._cache_entries or self._similar_max <= 1:
+            return False
+        # Objects with different UIDs are different subjects, and without a UID none of this holds.
+        uids = {occurrence.reference[3] for occurrence in flood}
+        if len(uids) < len(flood) or None in uids:
+            return False
+        subjects = [_subject_of(occurrence) for occurrence in flood[: self._cache_entries]]
+        if not is_flood(self._tellers_in_order(), self._cache_entries, subjects):
+            return False
+        self._tellers.clear()
+        for order in (self._teller_order, self._similar_order, self._seen_order):
+            order.clear()
+        for occurrence in flood[-self._cache_entries :]:
+            teller = self._meet(_subject_of(occurrence), now_s)
+            teller.tokens -= 1.0
+            similar = self._begin(teller, occurrence.reason, occurrence.message, now_s)
+            self._note(occurrence, similar, _word_of(occurrence))
+        return True
+
+    def _tellers_in_order(self) -> list[Hashable]:
+        return [teller.subject for teller in self._teller_order]
 
     def _meet(self, subject: Hashable, now_s: float) -> _Teller:
         order = self._teller_order
@@ -403,6 +467,18 @@ class CountingCorrelator:
         combined = Occurrence(occurrence.reference, occurrence.type, occurrence.reason, message, make)
         combined.is_combined = True
         return combined
+
+
+def _subject_of(occurrence: Occurrence) -> Hashable:
+    """Who is told of: only so much may be said of each."""
+    kind, namespace, name, uid, api_version, _, _ = occurrence.reference
+    return (occurrence.source, kind, namespace, name, uid, api_version, occurrence.type)
+
+
+def _word_of(occurrence: Occurrence) -> Hashable:
+    """What tells it from others of the same reason."""
+    field_path = occurrence.reference[6]
+    return occurrence.message if field_path is None else (field_path, occurrence.message)
 
 
 def _place_of(key: Any) -> tuple[_Similar, Hashable]:

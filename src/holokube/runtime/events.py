@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from holokube.base.clock import Clock
@@ -54,7 +54,7 @@ MAX_TRIES = 12
 RETRY_S = 10.0
 FLUSH_DEADLINE_S = 5.0
 MAX_TOLD = 500
-"""How many events are correlated at a time where nobody reads them."""
+"""How many events are taken down at most before they are correlated, where nobody reads them."""
 # Limits of events.k8s.io/v1, which refuses the whole event over them.
 _NOTE_BYTES_MAX = 1024
 _WORD_BYTES_MAX = 128
@@ -217,6 +217,41 @@ class EventRecorder:
             return
         self._queue.append(write)
         self._wake.set()
+
+    def tell_each(self, told: Sequence[tuple[Mapping[str, Any], str]], type: str, reason: str) -> None:
+        """As ``event`` for each object and message, in order."""
+        if not self._is_flood(told, type, reason):
+            for obj, message in told:
+                self.event(obj, type, reason, message)
+
+    def _is_flood(self, told: Sequence[tuple[Mapping[str, Any], str]], type: str, reason: str) -> bool:
+        """Whether they are too many for any to be known from before, and nobody reads them; then they are counted."""
+        patient, postpones = self._patient, self._postpones
+        if (
+            postpones is None
+            or patient is None
+            or len(told) < MAX_TOLD
+            or self._queue
+            or type not in _TYPES
+            or not all(isinstance(message, str) for _, message in told)
+            or not postpones.discards(self._resource)
+        ):
+            return False
+        maker, now_s, told_s = self._maker, self._clock.monotonic(), self._clock.time()
+        self._settle()
+        try:
+            flood = [Occurrence(_reference_to(obj), type, reason, message, maker, told_s) for obj, message in told]
+            creates = patient.count_flood_at(flood, now_s)
+        except _UNTELLABLE:
+            # Which of them is wrong is said where each is told by itself.
+            return False
+        if creates is None:
+            return False
+        if creates:
+            postpones.count_discarded("create", creates)
+        if creates < len(flood):
+            self._dropped["spam"] += len(flood) - creates
+        return True
 
     def _settle(self) -> None:
         """Correlates what was only taken down, as of when it was told."""

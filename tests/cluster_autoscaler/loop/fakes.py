@@ -82,6 +82,10 @@ class Told:
     def event(self, obj: Mapping[str, Any], type: str, reason: str, message: str, /) -> None:
         self.events.append((type, reason, f"{obj['metadata']['name']}: {message}"))
 
+    def tell_each(self, told: Sequence[tuple[Mapping[str, Any], str]], type: str, reason: str, /) -> None:
+        for obj, message in told:
+            self.event(obj, type, reason, message)
+
     @property
     def reasons(self) -> list[str]:
         return [reason for _, reason, _ in self.events]

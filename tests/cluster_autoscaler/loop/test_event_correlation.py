@@ -7,6 +7,7 @@ from holokube.client.resources import EVENTS, PODS
 from holokube.cluster_autoscaler.loop.event_correlation import AutoscalerCorrelator, event_recorder
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
+from holokube.runtime.event_correlator import Occurrence
 from holokube.runtime.stop import StopSignal
 from holokube.testing import Cluster
 from tests.builders import pod
@@ -44,6 +45,19 @@ def test_about_the_whole_cluster_every_message_is_told() -> None:
         assert told is not None
     assert correlator.correlate(event(9, "ScaledUpGroup", "to 1", "ConfigMap", STATUS[1], STATUS[0])) is None
     assert correlator.due_at_s() is None and correlator.due(final=True) == []
+
+
+def test_of_a_flood_of_pods_those_are_told_that_are_not_known_to_have_been() -> None:
+    correlator = AutoscalerCorrelator(VirtualClock(), STATUS, counted_entries=3, said_entries=5)
+
+    def flood(names: str) -> list[Occurrence]:
+        return [Occurrence.of_core(event(number, name=name)) for number, name in enumerate(names)]
+
+    assert correlator.count_flood_at(flood("abcd"), 0.0) == 4
+    assert correlator.count_flood_at(flood("abcd"), 10.0) == 0, "they are too many to be counted, yet not to be known"
+    assert correlator.count_flood_at(flood("abcdef"), 20.0) == 2
+    assert correlator.count_flood_at(flood("abcdef"), 30.0) == 6, "these are too many to be known"
+    assert correlator.correlate(event(9, name="f")) is None
 
 
 def test_duplicates_are_recorded_if_that_is_wanted() -> None:

@@ -9,12 +9,12 @@ from holokube.base.clock import Clock
 from holokube.base.log import get_logger
 from holokube.base.rng import Rng
 from holokube.client.client import Client
-from holokube.cluster_autoscaler.actuation.ports import Recorder
 from holokube.cluster_autoscaler.cloud.errors import ErrorKind
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
 from holokube.cluster_autoscaler.expanders.chain import build_chain
 from holokube.cluster_autoscaler.expanders.context import Expander
 from holokube.cluster_autoscaler.loop.debugging_snapshot import DebuggingSnapshot
+from holokube.cluster_autoscaler.loop.eventing import CrowdRecorder
 from holokube.cluster_autoscaler.loop.health import HealthCheck
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
 from holokube.cluster_autoscaler.loop.report import TurnReport
@@ -52,7 +52,7 @@ class Autoscaler:
         clock: Clock,
         client: Client,
         informers: InformerSet,
-        recorder: Recorder,
+        recorder: CrowdRecorder,
         rng: Rng,
         provider: CloudProvider | MakeProvider,
         options: AutoscalerOptions,
@@ -168,7 +168,7 @@ def build(
     clock: Clock,
     client: Client,
     informers: InformerSet,
-    recorder: Recorder,
+    recorder: CrowdRecorder,
     rng: Rng,
     provider: CloudProvider | MakeProvider,
     options: AutoscalerOptions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holokube.cluster_autoscaler.actuation.results import NodeDeleteResult, ScaledDownNode, ScaleDownResult
 from holokube.cluster_autoscaler.cloud.errors import AutoscalerError
@@ -22,13 +22,23 @@ from holokube.kube.types import JsonObject
 class TurnEvent(NamedTuple):
     """Something that users were told."""
 
-    kind: str
-    """Of the object it was told on."""
-    name: str
-    """``namespace/name``, or the name alone of what belongs to the whole cluster."""
+    about: Mapping[str, Any]
+    """The object it was told on, or a reference to it."""
     type: str
     reason: str
     message: str
+
+    @property
+    def kind(self) -> str:
+        """Of the object it was told on."""
+        return str(self.about.get("kind") or "")
+
+    @property
+    def name(self) -> str:
+        """``namespace/name``, or the name alone of what belongs to the whole cluster."""
+        metadata = self.about.get("metadata") or self.about
+        space, name = metadata.get("namespace") or "", metadata.get("name") or ""
+        return f"{space}/{name}" if space else name
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.cluster_autoscaler.actuation.actuator import Actuator
 from holokube.cluster_autoscaler.actuation.node_taints import clean_stale_candidates, clean_stale_to_be_deleted
-from holokube.cluster_autoscaler.actuation.ports import Recorder
 from holokube.cluster_autoscaler.actuation.results import ScaleDownResult
 from holokube.cluster_autoscaler.actuation.tracker import NodeDeletionTracker
 from holokube.cluster_autoscaler.cloud.errors import AutoscalerError, ErrorKind
@@ -25,7 +24,7 @@ from holokube.cluster_autoscaler.cluster_state.registry import ClusterFacts, Clu
 from holokube.cluster_autoscaler.cluster_state.status import build_status, initial_status
 from holokube.cluster_autoscaler.expanders.chain import ExpanderChain, build_chain
 from holokube.cluster_autoscaler.loop.books import Books
-from holokube.cluster_autoscaler.loop.eventing import KeepingRecorder, tell_pods
+from holokube.cluster_autoscaler.loop.eventing import CrowdRecorder, KeepingRecorder, tell_pods
 from holokube.cluster_autoscaler.loop.group_reading import (
     Groups,
     NodeOwners,
@@ -95,7 +94,7 @@ class RunOnce:
         provider: CloudProvider,
         options: AutoscalerOptions,
         *,
-        recorder: Recorder,
+        recorder: CrowdRecorder,
         rng: Rng,
         metrics: AutoscalerMetrics | None = None,
         journal: Journal | None = None,

@@ -45,6 +45,9 @@ class _Silent:
     def event(self, obj: Mapping[str, Any], type: str, reason: str, message: str, /) -> None:
         """Nothing is written."""
 
+    def tell_each(self, told: Sequence[tuple[Mapping[str, Any], str]], type: str, reason: str, /) -> None:
+        """Nothing is written."""
+
 
 class _FileOrder(Sources):
     """Sources that list nodes and pods as the file does, and what came later behind them.
