@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import math
 from itertools import count
 from typing import Any
@@ -258,6 +259,18 @@ def test_of_more_objects_than_can_be_remembered_each_event_is_new_however_often_
     assert book.count_flood_at(crowd("fedcba"), 0.0) is None, "the last ones are still known"
     first = book.count_at(crowd("f")[0], 0.0)
     assert first is not None and first.count == 2, "and nothing has been counted"
+
+
+def test_what_a_flood_has_pushed_out_leaves_nothing_to_the_garbage_collector() -> None:
+    book = correlator(VirtualClock(), cache_entries=4)
+    assert book.count_flood_at(crowd("abcdef"), 0.0) == 6
+    gc.collect()
+    gc.disable()
+    try:
+        assert book.count_flood_at(crowd("abcdef"), 0.0) == 6
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("told", [crowd("abc"), crowd("abcabc"), crowd("abcdef", uid="u1")])

@@ -382,15 +382,23 @@ class CountingCorrelator:
         subjects = [_subject_of(occurrence) for occurrence in flood[: self._cache_entries]]
         if not is_flood(self._tellers_in_order(), self._cache_entries, subjects):
             return False
-        self._tellers.clear()
-        for order in (self._teller_order, self._similar_order, self._seen_order):
-            order.clear()
+        self._forget_all()
         for occurrence in flood[-self._cache_entries :]:
             teller = self._meet(_subject_of(occurrence), now_s)
             teller.tokens -= 1.0
             similar = self._begin(teller, occurrence.reason, occurrence.message, now_s)
             self._note(occurrence, similar, _word_of(occurrence))
         return True
+
+    def _forget_all(self) -> None:
+        # They refer to each other: what is not taken apart would stay until the collector comes, which is seldom.
+        for similar in self._similar_order:
+            similar.seen.clear()
+        for teller in self._teller_order:
+            teller.by_reason.clear()
+        self._tellers.clear()
+        for order in (self._teller_order, self._similar_order, self._seen_order):
+            order.clear()
 
     def _tellers_in_order(self) -> list[Hashable]:
         return [teller.subject for teller in self._teller_order]
