@@ -17,7 +17,7 @@ from holokube.client.faulty import Faults, FaultyTransport
 from holokube.client.resources import Resource
 from holokube.client.transport import Call
 from holokube.kube.errors import Forbidden, ServiceUnavailable
-from holokube.runtime.event_correlator import reference_of
+from holokube.runtime.event_occurrence import reference_of
 from holokube.runtime.events import EventRecorder, _reference_to, object_reference
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal

@@ -19,7 +19,8 @@ from holokube.client.transport import Call
 from holokube.cluster_autoscaler.loop.event_correlation import AutoscalerCorrelator
 from holokube.kube.errors import AlreadyExists
 from holokube.runtime import events
-from holokube.runtime.event_correlator import Correlator, CountingCorrelator
+from holokube.runtime.event_correlator import CountingCorrelator
+from holokube.runtime.event_occurrence import Correlator
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal

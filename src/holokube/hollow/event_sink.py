@@ -16,7 +16,8 @@ from holokube.hollow.writes import Answered, Carrier, Urgency
 from holokube.kube.errors import AlreadyExists, NotFound
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
-from holokube.runtime.event_correlator import CountingCorrelator, EventWrite
+from holokube.runtime.event_correlator import CountingCorrelator
+from holokube.runtime.event_occurrence import EventWrite
 from holokube.runtime.events import object_reference
 
 _NAMES_MAX = 16

@@ -1,7 +1,8 @@
 """The event recorder: tells users what happened, without ever getting in the way of who tells it.
 
-``EventRecorder.event`` correlates the event with those before it (``event_correlator``) and puts what is left to
-write into a bounded queue. The recorder runs as a component of its own that writes one after the other, in order.
+``EventRecorder.event`` correlates the event with those before it (``event_correlator``, ``event_series``) and puts what
+is left to write into a bounded queue. The recorder runs as a component of its own that writes one after the other, in
+order.
 Where nobody reads events (``Postponing``) they are only taken down, and correlated later, many at a time.
 """
 
@@ -31,17 +32,17 @@ from holokube.kube.errors import (
 from holokube.kube.names import is_dns1123_subdomain
 from holokube.kube.timeformat import format_micro_time, format_time
 from holokube.kube.types import JsonObject
-from holokube.runtime.event_correlator import (
+from holokube.runtime.event_correlator import CountingCorrelator
+from holokube.runtime.event_occurrence import (
     Correlator,
-    CountingCorrelator,
     EventWrite,
     Occurrence,
     PatientCorrelator,
     Reference,
-    SeriesCorrelator,
     reference_json,
     reference_of,
 )  # fmt: skip
+from holokube.runtime.event_series import SeriesCorrelator
 from holokube.runtime.metrics import Metrics
 from holokube.runtime.stop import StopSignal
 

@@ -7,7 +7,7 @@ from holokube.client.resources import EVENTS, PODS
 from holokube.cluster_autoscaler.loop.event_correlation import AutoscalerCorrelator, event_recorder
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
-from holokube.runtime.event_correlator import Occurrence
+from holokube.runtime.event_occurrence import Occurrence
 from holokube.runtime.stop import StopSignal
 from holokube.testing import Cluster
 from tests.builders import pod

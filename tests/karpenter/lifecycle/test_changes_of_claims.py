@@ -16,7 +16,7 @@ from holokube.karpenter.lifecycle.claim_controller import ClaimController
 from holokube.karpenter.lifecycle.hydration import _looks_alike
 from holokube.karpenter.lifecycle.sources import basis_of
 from holokube.karpenter.provider.machines import Machines, is_settled
-from holokube.karpenter.state.cluster import _counts_alike, _is_told_alike, _stands_alike
+from holokube.karpenter.state.changes import counts_alike, is_told_alike, stands_alike
 from holokube.kube.types import JsonObject
 from holokube.testing import Cluster
 from tests.karpenter.lab import lab, node_pool, workload
@@ -103,9 +103,9 @@ def test_claims_of_which_the_same_is_told_stand_and_count_alike(changes: list[di
     old = claim("c", status={"providerID": "kwok://1"})
     for parts in changes:
         new = changed(old, parts)
-        assert _is_told_alike(old, new) or parts.keys() - {"lastPodEventTime", "spec", "providerID"}
-        if _is_told_alike(old, new):
-            assert _stands_alike(old, new) and _counts_alike(old, new)
+        assert is_told_alike(old, new) or parts.keys() - {"lastPodEventTime", "spec", "providerID"}
+        if is_told_alike(old, new):
+            assert stands_alike(old, new) and counts_alike(old, new)
         old = new
 
 

@@ -13,9 +13,11 @@ from holokube.base.rng import Rng
 from holokube.client.client import Client
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.kube.types import JsonObject
-from holokube.runtime.event_correlator import CACHE_ENTRIES as COUNTED_ENTRIES
-from holokube.runtime.event_correlator import CountingCorrelator, EventWrite, LruCache, Occurrence
+from holokube.runtime.event_correlator import CountingCorrelator
+from holokube.runtime.event_occurrence import CACHE_ENTRIES as COUNTED_ENTRIES
+from holokube.runtime.event_occurrence import EventWrite, Occurrence
 from holokube.runtime.events import EventRecorder
+from holokube.runtime.lru import LruCache
 from holokube.runtime.metrics import Metrics
 
 COMPONENT = "cluster-autoscaler"

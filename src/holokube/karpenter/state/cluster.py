@@ -17,11 +17,8 @@ from holokube.client.cache import object_key
 from holokube.client.informer import EventType, Informer
 from holokube.client.resources import NODES, PODS
 from holokube.karpenter.api.labels import (
-    DISRUPTED_TAINT,
-    DISRUPTION_REASON,
     DO_NOT_DISRUPT,
     INITIALIZED_LABEL,
-    INSTANCE_TERMINATING,
     NODEPOOL_LABEL,
 )
 from holokube.karpenter.api.node_claim import NodeClassRef
@@ -30,13 +27,19 @@ from holokube.karpenter.disruption.memory import ConsolidationMark, Mark
 from holokube.karpenter.disruption.pods import is_terminal
 from holokube.karpenter.scheduling.node_list import NodeList
 from holokube.karpenter.scheduling.state_node import Reading, StateNode
+from holokube.karpenter.state.changes import (
+    counts_alike,
+    has_mark,
+    is_heartbeat,
+    is_older,
+    is_told_alike,
+    stands_alike,
+)  # fmt: skip
 from holokube.karpenter.state.node_pods import NodePods
 from holokube.karpenter.state.pod_times import PodTimes
 from holokube.karpenter.state.pool_usage import PoolUsage
-from holokube.kube.conditions import conditions_of, get_condition
 from holokube.kube.requirements import INSTANCE_TYPE_LABEL
 from holokube.kube.resources import ResourceVector
-from holokube.kube.taints import taints_of
 from holokube.kube.types import JsonObject
 from holokube.runtime.informers import InformerSet
 
@@ -44,8 +47,6 @@ _REMEMBERED_DELETIONS: Final = 10_000
 _SERIAL: Final = attrgetter("serial")
 _EMPTY: Final[JsonObject] = {}
 _NO_PODS: Final[Reading] = (), (), True
-_DECISIVE_CONDITIONS: Final = frozenset({DISRUPTION_REASON, INSTANCE_TERMINATING})
-_DECISIVE_METADATA: Final = ("uid", "labels", "annotations", "deletionTimestamp", "finalizers", "ownerReferences")
 
 
 @dataclass(slots=True)
@@ -324,15 +325,15 @@ class ClusterState:
             return
         self._unlaunched.discard(name)
         entry = self._entry(provider_id)
-        if entry.claim is None or not _is_older(claim, entry.claim):
+        if entry.claim is None or not is_older(claim, entry.claim):
             self._put_claim(entry, claim)
 
     def _put_claim(self, entry: _Entry, claim: JsonObject) -> None:
         known = entry.claim
-        if known is None or not _stands_alike(known, claim):
+        if known is None or not stands_alike(known, claim):
             self._replace(entry, entry.node, claim)
             return
-        if not _counts_alike(known, claim):
+        if not counts_alike(known, claim):
             self._count_anew(entry.provider_id)
         entry.claim = claim
         self._version += 1
@@ -347,7 +348,7 @@ class ClusterState:
             entry = self._entries.get((new.get("status") or {}).get("providerID") or "") if old is not None else None
             if entry is not None and entry.claim is old and old is not None and old.get("spec") is new.get("spec"):
                 # Most changes are of the status of a claim that is what was last heard of.
-                if _is_told_alike(old, new):
+                if is_told_alike(old, new):
                     entry.claim = new
                     self._version += 1
                     self._forget(entry)
@@ -394,7 +395,7 @@ class ClusterState:
             self._remove_node(name)
         self._id_of_node[name] = provider_id
         entry = self._entry(provider_id)
-        if entry.node is not None and _is_heartbeat(entry.node, new):
+        if entry.node is not None and is_heartbeat(entry.node, new):
             # What was made of the node before holds, and all that others have worked out of it.
             entry.node = new
             return
@@ -557,71 +558,3 @@ def _standing(entry: _Entry) -> tuple[bool, bool] | None:
         return None
     node = StateNode(entry.node, entry.claim, (), entry.is_marked)
     return node.is_initialized, node.is_marked_for_deletion
-
-
-def _is_told_alike(old: JsonObject, new: JsonObject) -> bool:
-    """Whether two states of a claim with an instance stand and count alike, by the identity of what that goes by: most
-    changes tell of pods that came or went, and leave all of it alone."""
-    was, is_, before, after = old["metadata"].get, new["metadata"].get, old["status"].get, new["status"].get
-    return (
-        before("conditions") is after("conditions")
-        and before("capacity") is after("capacity")
-        and was("labels") is is_("labels")
-        and was("deletionTimestamp") is is_("deletionTimestamp")
-    )
-
-
-def _stands_alike(old: JsonObject, new: JsonObject) -> bool:
-    """Whether neither marks nor the standing of an instance can differ between two states of its claim."""
-    if old["metadata"].get("deletionTimestamp") != new["metadata"].get("deletionTimestamp"):
-        return False
-    before, after = conditions_of(old), conditions_of(new)
-    return before is after or _decisive(before) == _decisive(after)
-
-
-def _decisive(conditions: Iterable[JsonObject]) -> list[tuple[str, str]]:
-    """The conditions that tell of an instance's end, which nearly no claim has."""
-    return [(one["type"], one["status"]) for one in conditions if one["type"] in _DECISIVE_CONDITIONS]
-
-
-def _counts_alike(old: JsonObject, new: JsonObject) -> bool:
-    """Whether two states of a claim, which stand alike, speak for the same pool, and for as much."""
-    before, after = old["metadata"].get("labels"), new["metadata"].get("labels")
-    if before is not after and before != after:
-        return False
-    before, after = (old.get("status") or {}).get("capacity"), (new.get("status") or {}).get("capacity")
-    return before is after or bool(before == after)
-
-
-def has_mark(node: JsonObject | None, claim: JsonObject | None) -> bool:
-    """Whether a Node with a claim looks like one that is being disrupted."""
-    if node is None or claim is None:
-        return False
-    taints = (node.get("spec") or {}).get("taints")
-    if taints and any(taint.is_same(DISRUPTED_TAINT) for taint in taints_of(node)):
-        return True
-    return get_condition(claim, DISRUPTION_REASON) is not None
-
-
-def _is_heartbeat(old: JsonObject, new: JsonObject) -> bool:
-    """Whether a Node only told that it is still there: nobody decides anything by what has changed."""
-    if old.get("spec") != new.get("spec"):
-        return False
-    if any(old["metadata"].get(field) != new["metadata"].get(field) for field in _DECISIVE_METADATA):
-        return False
-    before, after = old.get("status") or {}, new.get("status") or {}
-    if any(before.get(field) != after.get(field) for field in ("capacity", "allocatable")):
-        return False
-    return _statuses(old) == _statuses(new)
-
-
-def _statuses(node: JsonObject) -> dict[str, str]:
-    return {one["type"]: one["status"] for one in conditions_of(node)}
-
-
-def _is_older(claim: JsonObject, known: JsonObject) -> bool:
-    """Whether an answer that came late tells less than an event that came early."""
-    if claim["metadata"]["uid"] != known["metadata"]["uid"]:
-        return False
-    version, known_version = (one["metadata"].get("resourceVersion") or "" for one in (claim, known))
-    return version.isdecimal() and known_version.isdecimal() and int(version) < int(known_version)
