@@ -12,7 +12,7 @@ from holokube.cluster.cloud import CloudState, follow
 from holokube.cluster.policy import Site
 from holokube.cluster_autoscaler.cloud.kwok.provider import build as build_kwok
 from holokube.cluster_autoscaler.cloud.provider import CloudProvider
-from holokube.cluster_autoscaler.loop.autoscaler import Autoscaler
+from holokube.cluster_autoscaler.loop.autoscaler import TURN_S_PER_POD, Autoscaler
 from holokube.cluster_autoscaler.loop.event_correlation import event_recorder
 from holokube.cluster_autoscaler.loop.metrics import AutoscalerMetrics
 from holokube.cluster_autoscaler.loop.report import TurnReport
@@ -35,8 +35,8 @@ class ClusterAutoscalerPolicy:
     on_turn: Callable[[TurnReport], None] | None = None
     cloud: CloudState | None = None
     """What the groups' cloud is short of, besides what the templates say."""
-    rests: bool = False
-    """Whether turns that would decide nothing new are left out, for virtual time."""
+    is_virtual: bool = False
+    """Whether turns that would decide nothing new are left out, and the others take as long as upstream's."""
 
     @property
     def name(self) -> str:
@@ -66,7 +66,8 @@ class ClusterAutoscalerPolicy:
             Autoscaler(
                 site.clock, client, site.informers, recorder, site.rng.fork("autoscaler"),
                 provider, options, metrics=AutoscalerMetrics(site.clock, options, site.metrics.registry),
-                journal=site.journal, on_turn=self.on_turn, rests=self.rests,
+                journal=site.journal, on_turn=self.on_turn, rests=self.is_virtual,
+                turn_s_per_pod=TURN_S_PER_POD if self.is_virtual else 0.0,
             ),
         ]  # fmt: skip
 

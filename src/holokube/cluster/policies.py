@@ -38,9 +38,9 @@ class PolicyOrder:
     """Objects that are there only with this policy: NodePools, node classes."""
     catalog: Catalog | None = None
     cloud: CloudState = field(default_factory=CloudState)
-    is_quiet: bool = False
-    """Whether what nobody observes is left out: statuses that are told every few seconds, turns that find nothing
-    new. For virtual time; what is decided is the same."""
+    is_virtual: bool = False
+    """Whether it is for virtual time. What nobody observes is left out then (statuses that are written every few
+    seconds, turns that find nothing new), and work that keeps the real program busy for a while lasts as long."""
 
 
 def kinds() -> list[str]:
@@ -69,9 +69,11 @@ def _cluster_autoscaler(order: PolicyOrder) -> Policy:
     from holokube.cluster_autoscaler.flags import parse_flags
 
     options = parse_flags(order.flags).options
-    if order.is_quiet and not any(flag.startswith("--write-status-configmap") for flag in order.flags):
+    if order.is_virtual and not any(flag.startswith("--write-status-configmap") for flag in order.flags):
         options = replace(options, write_status_configmap=False)
-    return ClusterAutoscalerPolicy(options, tuple(order.node_groups), cloud=order.cloud, rests=order.is_quiet)
+    return ClusterAutoscalerPolicy(
+        options, tuple(order.node_groups), cloud=order.cloud, is_virtual=order.is_virtual
+    )
 
 
 def _karpenter(order: PolicyOrder) -> Policy:

@@ -46,7 +46,8 @@ class Lab:
     """What a test does to the cluster and sees of it."""
 
     def __init__(
-        self, cluster: Cluster, options: AutoscalerOptions, make: Callable[[InformerSet], Any], *, clean_up: bool
+        self, cluster: Cluster, options: AutoscalerOptions, make: Callable[[InformerSet], Any], *,
+        clean_up: bool, turn_s_per_pod: float = 0.0,
     ) -> None:
         self.cluster = cluster
         self.client = cluster.client
@@ -62,7 +63,7 @@ class Lab:
 
         self.autoscaler = Autoscaler(
             cluster.clock, cluster.client, informers, recorder, cluster.rng.fork("autoscaler"), made, options,
-            clean_up=clean_up, on_turn=self.turns.append)
+            clean_up=clean_up, on_turn=self.turns.append, turn_s_per_pod=turn_s_per_pod)
         self.app = App(cluster.clock)
         self.app.add(recorder)
         self.app.add(informers.runner())
@@ -111,7 +112,7 @@ class Lab:
 @asynccontextmanager
 async def lab(
     cluster: Cluster, templates: Sequence[JsonObject], options: AutoscalerOptions | None = None,
-    *, loop: bool = True, clean_up: bool = False,
+    *, loop: bool = True, clean_up: bool = False, turn_s_per_pod: float = 0.0,
 ) -> AsyncIterator[Lab]:
     """The autoscaler with kwok groups, running until the block ends; then it is stopped as by a signal.
 
@@ -122,7 +123,7 @@ async def lab(
         return await build(cluster.clock, cluster.client, informers, cluster.rng.fork("kwok"), environ={},
                            templates=templates)
 
-    made = Lab(cluster, options or AutoscalerOptions(), make, clean_up=clean_up)
+    made = Lab(cluster, options or AutoscalerOptions(), make, clean_up=clean_up, turn_s_per_pod=turn_s_per_pod)
     if loop:
         made.app.add(made.autoscaler, essential=True)
     running = asyncio.create_task(made.app.run())

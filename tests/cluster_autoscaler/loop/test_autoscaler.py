@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 from holokube.client.resources import CONFIG_MAPS, LEASES, NODES, PODS
 from holokube.cluster.living import LivingOptions
 from holokube.cluster_autoscaler.cloud.errors import CloudError
 from holokube.cluster_autoscaler.cloud.provider import Instance
+from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.options import AutoscalerOptions
 from holokube.cluster_autoscaler.scale_up.result import ScaleUpResult
 from holokube.cluster_autoscaler.taints import DELETION_CANDIDATE, TO_BE_DELETED, has_taint
@@ -65,6 +67,29 @@ def test_unneeded_nodes_are_marked_and_needed_ones_unmarked() -> None:
                 assert not any(has_taint(node, DELETION_CANDIDATE) for node in await found.nodes())
 
         cluster.run(main())
+
+
+def test_pods_that_come_while_a_turn_lasts_start_one_turn_together() -> None:
+    def turns(turn_s_per_pod: float) -> list[TurnReport]:
+        with Cluster(nodes=0) as cluster:
+
+            async def main() -> list[TurnReport]:
+                async with lab(cluster, SMALL, turn_s_per_pod=turn_s_per_pod) as found:
+                    await found.apply(workload("too-large", 4, cpu="64"))
+                    await found.clock.sleep(60)
+                    for count in range(5, 15):
+                        await found.scale("too-large", count)
+                        await found.clock.sleep(0.1)
+                    await found.clock.sleep(20)
+                    return found.turns
+
+            return cluster.run(main())
+
+    at_once, lasting = turns(0.0), turns(0.5)
+    assert len(at_once) > len(lasting) + 6
+    assert at_once[-1].pending == lasting[-1].pending == 14
+    for turn, after in pairwise(lasting):
+        assert after.now_s - turn.now_s >= 0.5 * turn.pending
 
 
 def test_pods_of_a_node_that_goes_find_another() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from holokube.base.clock import Clock
 from holokube.base.log import get_logger
@@ -29,6 +29,10 @@ from holokube.runtime.stop import StopSignal
 
 MakeProvider = Callable[[], Awaitable[CloudProvider]]
 """Makes a provider that is ready to be used. It may create nodes, so it is called only by who is in charge."""
+
+TURN_S_PER_POD: Final = 0.0001
+"""How long a turn of upstream's takes for each pod that waits: 0.12 s with 1,000 of them, 0.79 s with 5,000 and 2.0 s
+with 30,000 were measured. It matters because pods that come meanwhile start one turn together, not one each."""
 
 _log = get_logger("holokube.cluster_autoscaler.loop")
 
@@ -62,10 +66,12 @@ class Autoscaler:
         clean_up: bool = False,
         on_turn: Callable[[TurnReport], None] | None = None,
         rests: bool = False,
+        turn_s_per_pod: float = 0.0,
     ) -> None:
         """``clean_up``: at a graceful end the status is deleted and the provider removes what it made, as upstream
         does. ``on_turn`` is shown the report of every turn. ``rests``: turns that would decide nothing new are left
-        out (``resting``), for virtual time. Make it before the informers are started."""
+        out (``resting``), and ``turn_s_per_pod``: how long a turn lasts for each pod that waits, besides what it takes
+        by itself; both are for virtual time. Make it before the informers are started."""
         self._clock = clock
         self._client = client
         self._recorder = recorder
@@ -80,6 +86,7 @@ class Autoscaler:
         self._clean_up = clean_up
         self._on_turn = on_turn
         self._rests = rests
+        self._turn_s_per_pod = turn_s_per_pod
         self._runs = 0
 
     async def run(self, stop: StopSignal) -> None:
@@ -133,7 +140,10 @@ class Autoscaler:
 
     async def _turns(self, run_once: RunOnce, trigger: Trigger, stop: StopSignal, rest: Rest | None) -> None:
         previous_s = last_s = self._clock.time()
+        pending = 0
         while not stop.is_set():
+            if pending and self._turn_s_per_pod:
+                await stop.sleep(pending * self._turn_s_per_pod)
             with self.metrics.timed("loopWait"):
                 why = await trigger.wait(previous_s, stop)
             if stop.is_set():
@@ -143,6 +153,8 @@ class Autoscaler:
                 continue
             _log.debug("A turn begins", why=why)
             report = await self._turn(run_once, last_s)
+            # One that is left out would have found as many.
+            pending = report.pending
             if rest is not None:
                 planner = run_once.planner
                 rest.after(report, run_once.last_activity, planner.next_recheck_s(), is_quiet=run_once.is_quiet,

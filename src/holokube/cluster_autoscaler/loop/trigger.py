@@ -54,7 +54,7 @@ class Trigger:
             return "timer"
         for what, at_s in (("up", self._times.last_scale_up_s), ("down", self._times.last_scale_down_s)):
             if at_s >= last_run_s:
-                # On virtual time a turn takes no time, and all of them would share the moment of the first.
+                # On virtual time a turn may take no time, and all of them would share the moment of the first.
                 await stop.sleep(IMMEDIATE_DELAY_S)
                 return self._take(f"after a scale-{what}")
         return "timer" if await self._is_time_up(stop) else self._take("stopped")

@@ -70,7 +70,7 @@ class Assembly:
             install_sizing(self.registry)
         order = PolicyOrder(
             policy.kind, policy.flags, policy.node_groups, policy.manifests, scenario.catalog, self.cloud,
-            is_quiet=quiet,
+            is_virtual=quiet,
         )  # fmt: skip
         self.options = LivingOptions(
             profile=scenario.cluster.profile, zones=scenario.cluster.zones, policy=make_policy(order),
