@@ -37,6 +37,22 @@ def ended(start: str, end: str) -> JsonObject:
     return {"terminated": {"startedAt": f"2026-01-05T00:{start}Z", "finishedAt": f"2026-01-05T00:{end}Z"}}
 
 
+def bound(kind: str, name: str, spec: JsonObject, *annotations: str) -> JsonObject:
+    told = {f"pv.kubernetes.io/{key}": "yes" for key in annotations}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "annotations": told}, "spec": spec}
+
+
+def test_claims_are_bound_anew_and_volumes_made_for_them_are_made_again() -> None:
+    claim = bound("PersistentVolumeClaim", "c", {"volumeName": "v", "x": 1}, "bound-by-controller", "bind-completed")
+    chosen = bound("PersistentVolumeClaim", "d", {"volumeName": "disk"}, "bind-completed")
+    made = bound("PersistentVolume", "v", {"claimRef": {"uid": "u"}}, "provisioned-by")
+    disk = bound("PersistentVolume", "disk", {"claimRef": {"uid": "u"}, "y": 2}, "bound-by-controller")
+    found = workload_of(Timeline((claim, chosen, made, disk))).objects
+    assert [(obj["metadata"], obj["spec"]) for obj in found] == [
+        ({"name": "c"}, {"x": 1}), ({"name": "d"}, {"volumeName": "disk"}), ({"name": "disk"}, {"y": 2}),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "obj",
     [

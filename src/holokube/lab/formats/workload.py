@@ -31,14 +31,19 @@ _OF_EVERY_CLUSTER: Final = frozenset({
     ("ConfigMap", "kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
     ("PriorityClass", "", "system-node-critical"), ("PriorityClass", "", "system-cluster-critical"),
 })  # fmt: skip
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _SERVER_FIELDS: Final = (
     "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
     "managedFields", "selfLink", "finalizers",
 )  # fmt: skip
 _SERVER_ANNOTATIONS: Final = (
     "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
-    "deprecated.daemonset.template.generation",
+    "deprecated.daemonset.template.generation", "pv.kubernetes.io/bind-completed", _BOUND_BY_CONTROLLER,
+    "volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
 )  # fmt: skip
+_BINDINGS: Final = {"PersistentVolume": "claimRef", "PersistentVolumeClaim": "volumeName"}
 _ENDING_KINDS: Final = frozenset({"Pod", "Job", "CronJob"})
 
 
@@ -182,6 +187,8 @@ def _is_asked_for(obj: Mapping[str, Any]) -> bool:
     ref = ref_of(obj)
     if obj["kind"] in _MADE_BY_COMPONENTS or _controller(obj) is not None:
         return False
+    if ref.kind == "PersistentVolume" and _PROVISIONED_BY in (obj["metadata"].get("annotations") or {}):
+        return False
     if ref.kind == "ServiceAccount" and ref.name == "default":
         return False
     if ref.kind == "ConfigMap" and ref.name == "kube-root-ca.crt":
@@ -209,6 +216,9 @@ def _bare(obj: JsonObject) -> JsonObject:
         bare["spec"] = {key: value for key, value in obj.get("spec", {}).items() if key != "nodeName"}
     if obj["kind"] == "Job":
         bare = _bare_job(bare)
+    if obj["kind"] in _BINDINGS and _BOUND_BY_CONTROLLER in (annotations or {}):
+        # Who is bound to whom was decided in the other cluster, and by uids that are gone.
+        bare["spec"] = {key: value for key, value in obj["spec"].items() if key != _BINDINGS[obj["kind"]]}
     return bare
 
 
