@@ -83,7 +83,7 @@ def test_who_interrupts_a_sweep_is_told_what_is_kept(
     inside: Inside, scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted(Here):
-        def run(self, tasks: list[fakes.Task], on_start: object) -> object:  # noqa: ARG002 - part of the protocol
+        def run(self, tasks: list[fakes.Task], on_start: object) -> object:
             yield Finished(0, fakes.good(tasks[0]))
             raise KeyboardInterrupt
 

@@ -157,7 +157,10 @@ def write_simkube(timeline: Timeline, *, default_start_s: float = 0.0) -> tuple[
 
 
 def _events(workload: Timeline, start: int, homeless: set[Ref]) -> list[JsonObject]:
-    """Events of whole seconds, and into ``homeless`` what lives in no namespace. The driver applies before it deletes, so an apply after a delete begins a new one."""
+    """Events of whole seconds, and into ``homeless`` what lives in no namespace.
+
+    The driver applies before it deletes, so an apply after a delete begins a new one.
+    """
     events: list[JsonObject] = [{"ts": start, "applied_objs": [], "deleted_objs": []}]
     at_start = (Change(0.0, "apply", obj) for obj in workload.objects)
     for change in (*at_start, *workload.changes):

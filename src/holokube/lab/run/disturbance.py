@@ -268,7 +268,8 @@ class Disturbance:
 
 def told(fault: Fault) -> str:
     """What of a fault is not as it is unless told, with the names that the scenario has: ``zone: a``."""
-    values = [(one, getattr(fault.arguments, one.attribute)) for one in file_fields(type(fault.arguments))]
+    kind: type = type(fault.arguments)
+    values = [(one, getattr(fault.arguments, one.attribute)) for one in file_fields(kind)]
     parts = [f"{one.name}: {_plainly(value)}" for one, value in values if value != one.default]
     return ", ".join(parts) or "everything"
 

@@ -47,7 +47,7 @@ def build_scenario(document: Document) -> Scenario:
         raise ScenarioError(sorted(reading.problems, key=lambda one: one.mark))
     text = document.text + _appendix(reading.files)
     scenario = dataclasses.replace(scenario, text=text, workloads=tuple(_copies(scenario.workloads)))
-    if "start" not in spec.value:
+    if isinstance(spec.value, dict) and "start" not in spec.value:
         scenario = _after_snapshot(scenario)
     return _with_nodes_of_trace(scenario)
 
