@@ -173,3 +173,10 @@ def test_only_pods_that_end_by_themselves_are_told_how_long_to_run() -> None:
     assert told.objects[0]["metadata"]["annotations"] == {"holokube.dev/run-time": "1m0s"}
     assert told.objects[1:] == (pod("q"), deployment("web"))
     assert told.changes[0].object == pod("p")
+
+
+def test_pods_of_a_job_whose_template_was_changed_count_together() -> None:
+    owner = Ref("v1", "Pod", "default", "p")
+    lives = (PodLives(owner, (Run(0, 10), Run(0, 20)), 1), PodLives(owner, (Run(0, 90),), 2))
+    told = with_run_times(Timeline((pod("p"),), (), lives))
+    assert told.objects[0]["metadata"]["annotations"] == {"holokube.dev/run-time": "20s"}, "the median of all three"

@@ -82,11 +82,12 @@ def with_run_times(timeline: Timeline) -> Timeline:
     A pod of its own gets exactly its time. Pods of a Job or CronJob share one template and get the median of theirs.
     Pods of other owners ended because somebody deleted them, so that their lives say nothing.
     """
-    times_s = {
-        life.owner: time_s
-        for life in timeline.lives
-        if life.owner.kind in _ENDING_KINDS and (time_s := _run_time_s(life)) is not None
-    }
+    runs: dict[Ref, list[Run | None]] = {}
+    for life in timeline.lives:
+        # An owner whose template was changed is there once for each.
+        if life.owner.kind in _ENDING_KINDS:
+            runs.setdefault(life.owner, []).extend(life.runs)
+    times_s = {owner: time_s for owner, found in runs.items() if (time_s := _run_time_s(found)) is not None}
 
     def told(obj: JsonObject) -> JsonObject:
         time_s = times_s.get(ref_of(obj))
@@ -178,8 +179,8 @@ def _seconds(state: Mapping[str, Any] | None, field: str) -> Iterable[float]:
         return []
 
 
-def _run_time_s(life: PodLives) -> float | None:
-    times_s = [run.end_s - run.start_s for run in life.runs if run is not None and run.end_s is not None]
+def _run_time_s(runs: Iterable[Run | None]) -> float | None:
+    times_s = [run.end_s - run.start_s for run in runs if run is not None and run.end_s is not None]
     return median_low(times_s) if times_s else None
 
 
