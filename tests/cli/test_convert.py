@@ -54,6 +54,8 @@ def test_a_moment_of_a_recording_becomes_a_list_for_kubectl(inside: Inside, tmp_
     assert done.returncode == 0
     names = [item["metadata"]["name"] for item in yaml.safe_load(out.read_text())["items"]]
     assert names == ["shop", "node-0", "web"]
+    assert "left out: all other moments, " in done.stderr
+    assert "now.yaml (kubectl): 3 objects, as they were after 2 s" in done.stderr
     done = inside("convert", str(DATA / "recording.yaml"), str(out), "--to", "kubectl", "--workload")
     (space, node, web) = yaml.safe_load(out.read_text())["items"]
     assert "uid" not in web["metadata"]

@@ -79,6 +79,23 @@ def test_failed_runs_and_missed_assertions_are_told_and_set_the_exit_code(inside
     assert inside("sweep", scenario, "--set", "spec.seed=1,100", "--policy", "none").returncode == 3
 
 
+def test_who_interrupts_a_sweep_is_told_what_is_kept(
+    inside: Inside, scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(Here):
+        def run(self, tasks: list[fakes.Task], on_start: object) -> object:
+            yield Finished(0, fakes.good(tasks[0]))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sweep_run, "ProcessRunner", Interrupted)
+    arguments = ("sweep", scenario, "--set", "spec.seed=1,2", "--policy", "none")
+    done = inside(*arguments, "--out", str(tmp_path / "out"))
+    assert done.returncode == 130
+    assert f"Finished runs are in {tmp_path / 'out'}; the same command goes on with the others." in done.stderr
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    assert "Nothing is kept. With --out DIR finished runs are" in inside(*arguments).stderr
+
+
 @pytest.mark.usefixtures("quick")
 def test_json_and_a_list_of_settings(inside: Inside, scenario: str, tmp_path: Path) -> None:
     listed = tmp_path / "l.csv"

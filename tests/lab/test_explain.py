@@ -6,7 +6,7 @@ import pytest
 
 from holokube.base.errors import UsageError
 from holokube.lab.explain import Kind, Story, explain, parse_subject, span
-from holokube.lab.result_files import evidence_of
+from holokube.lab.result_files import Evidence, evidence_of
 from holokube.lab.results import Decision
 from tests.lab.results import node_span, pod_span, run_result, story_result
 
@@ -62,6 +62,74 @@ def test_a_node_that_is_on_its_way_out_did_not_stay_for_the_pod() -> None:
     assert told(found)[-2:] == [(10, "its node a-1: removed"), (20, "was evicted")]
 
 
+def test_a_pod_is_told_that_claims_for_it_came_to_nothing() -> None:
+    decisions = (
+        Decision(1.0, "karpenter", "claim", "default-a", "made", (), {"group": "default", "pods": ["shop/web-1"]}),
+        Decision(1.0, "karpenter", "claim", "default-a", "failed", ("instance types were unavailable",)),
+        Decision(2.0, "karpenter", "claim", "default-x", "made", (), {"group": "other", "pods": ["shop/web-9"]}),
+        Decision(2.0, "karpenter", "claim", "default-x", "failed", ("no business of this pod",)),
+        Decision(11.0, "karpenter", "claim", "default-b", "made", (), {"group": "default", "pods": ["shop/web-1"]}),
+    )
+    waited = pod_span("shop/web-1", bound_s=60.0, ready_s=61.0)
+    run = run_result(nodes=(node_span("n", "default", created_s=60.0),), pods=(waited,), decisions=decisions)
+    (found,) = explain([evidence_of(run)], "pod", "web-1")
+    tried = [(1, "claim default-a: made"), (1, "claim default-a: failed"), (11, "claim default-b: made")]
+    assert told(found)[1:4] == tried
+    assert found.moments[2].why == ("instance types were unavailable",)
+
+
+def test_of_many_decisions_the_last_ones_are_told_and_how_many_are_not() -> None:
+    decisions = tuple(
+        Decision(float(number), "cluster-autoscaler", "scale-up", "a", "enlarged", (f"a {number}->{number + 1}",))
+        for number in range(1, 31)
+    )
+    waited = pod_span("shop/web-1", bound_s=60.0, ready_s=61.0)
+    run = run_result(nodes=(node_span("n", "a", created_s=60.0),), pods=(waited,), decisions=decisions)
+    (found,) = explain([evidence_of(run)], "pod", "web-1")
+    tried = [moment.why for moment in found.moments if moment.what == "scale-up a: enlarged"]
+    assert tried[-1] == ("a 30->31",), "the one that brought its node"
+    assert len(tried) == 12
+    assert (18, "18 earlier decisions about pending pods, not told here") in told(found)
+    (then,) = explain([evidence_of(run)], "pod", "web-1", 5.0)
+    assert [moment.why for moment in then.moments[1:]] == [(f"a {number}->{number + 1}",) for number in range(1, 6)]
+
+
+def silent_run() -> list[Evidence]:
+    decisions = (
+        Decision(100.0, "scenario", "node", "a-1", "silenced", ("a fault",)),
+        Decision(160.0, "taint-eviction", "pod", "shop/web-1", "evicted", ("NoExecute taint",)),
+        Decision(200.0, "cluster-autoscaler", "node", "a-1", "unneeded"),
+        Decision(300.0, "scenario", "node", "a-1", "heard again", ("the fault is over",)),
+        Decision(400.0, "cluster-autoscaler", "node", "a-1", "removed", ("empty",), {"group": "a", "evicted": []}),
+    )
+    gone = pod_span("shop/web-1", ended_s=450.0, end="evicted")
+    return [evidence_of(run_result(nodes=(node_span(),), pods=(gone,), decisions=decisions))]
+
+
+def test_a_pod_of_a_silent_node_went_for_its_silence_and_not_when_the_node_was_removed_empty() -> None:
+    (found,) = explain(silent_run(), "pod", "web-1")
+    assert told(found)[-3:] == [(100, "its node a-1: silenced"), (160, "evicted"), (450, "was evicted")]
+
+
+def test_a_silent_node_is_not_called_ready() -> None:
+    at_s = {50.0: "ready", 150.0: "silent", 350.0: "ready"}
+    for moment_s, word in at_s.items():
+        (found,) = explain(silent_run(), "node", "a-1", moment_s)
+        assert f"it was {word} with 1 pod" in found.summary[0]
+    (found,) = explain(silent_run(), "pod", "web-1", 150.0)
+    assert found.summary == ("At 00:02:30 it was on node a-1, whose kubelet was silent.",)
+
+
+def test_a_machine_that_never_became_a_node_is_known_to_its_group_and_by_its_name() -> None:
+    failed = Decision(70.0, "cluster-autoscaler", "machine", "kwok:a-x7k2p", "removed", ("it could not be made",))
+    runs = [evidence_of(run_result(nodes=(node_span(),), decisions=(failed,)))]
+    (found,) = explain(runs, "group", "a")
+    assert (70, "machine kwok:a-x7k2p: removed") in told(found)
+    (found,) = explain(runs, "node", "a-x7k2p")
+    assert found.summary == ("It never became a node.",)
+    assert found.moments[0].why == ("it could not be made",)
+
+
 def test_a_node_of_karpenters_is_told_of_its_own_claim() -> None:
     made = [
         Decision(5.0, "karpenter", "claim", f"default-{name}", "made", ("provisioned",), {"group": "default"})
@@ -88,7 +156,8 @@ def test_a_node_is_told_why_it_came_and_went() -> None:
         (0, "was there from the start (m5.large, on-demand, z1)"), (900, "unneeded"), (3500, "removed"),
         (3600, "was removed"),
     ]  # fmt: skip
-    assert went.moments[1].why == ("since 00:15:00",)
+    fits = "its pods would fit elsewhere; it goes if that stays so for long enough"
+    assert went.moments[1].why == (fits, "since 00:15:00")
     assert went.moments[2].why == ("drained", "evicted: shop/old-1")
     assert story("node", "a-1").moments[1].why == ("cpu 0.9",), "why it was kept"
 

@@ -88,8 +88,27 @@ def command(
     notes = write_timeline(chosen, timeline, target, at_s=at)
     for note in notes:
         click.echo(f"left out: {note}", err=True)
-    counts = f"{len(timeline.objects)} objects, {len(timeline.changes)} changes in {timeline.duration_s:g} s"
+    if chosen == "kubectl":
+        counts = _tell_moment(timeline, timeline.duration_s if at is None else at)
+    else:
+        counts = f"{len(timeline.objects)} objects, {len(timeline.changes)} changes in {_seconds(timeline.duration_s)}"
     click.echo(f"{target} ({chosen}): {counts}", err=True)
+
+
+def _tell_moment(timeline: Timeline, at_s: float) -> str:
+    """What is in a file that shows one moment; that it shows no other is told."""
+    from holokube.lab.formats.kubectl import objects_at
+
+    count = len(objects_at(timeline, at_s))
+    if not timeline.changes:
+        return f"{count} objects"
+    click.echo(f"left out: all other moments, {len(timeline.changes)} changes in all", err=True)
+    return f"{count} objects, as they were after {_seconds(at_s)}"
+
+
+def _seconds(seconds: float) -> str:
+    """Traces may be months long; nobody reads 1.29e+07."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def _source_format(path: Path) -> str:

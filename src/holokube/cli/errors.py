@@ -20,7 +20,9 @@ INTERRUPTED = 130
 def report(error: BaseException, settings: Settings) -> int:
     """Say on stderr what went wrong; returns the exit code."""
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        _say("interrupted", "Run the command again to start over.", settings)
+        # Click makes an Abort of it; a command that can go on where it was says so in its own words.
+        own = error.__cause__ if isinstance(error.__cause__, KeyboardInterrupt) else error
+        _say("interrupted", str(own) or "Run the command again to start over.", settings)
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough. Python would complain once more when it flushes stdout.

@@ -56,7 +56,10 @@ def run_sweep(order: Order, settings: Settings, run: RunTask = run_task) -> int:
     tasks = plan(order)
     folder = SweepFolder(order.out) if order.out is not None else None
     runner: Runner = DaskRunner(order.dask, run) if order.dask is not None else ProcessRunner(order.jobs, run)
-    rows = sweep(tasks, runner, folder, _Progress(ProgressLine()))
+    try:
+        rows = sweep(tasks, runner, folder, _Progress(ProgressLine()))
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt(_go_on(order.out)) from interrupt
     if order.report is not None:
         _report(rows, order.report)
     _print(rows, order.output, measures, settings)
@@ -64,6 +67,13 @@ def run_sweep(order: Order, settings: Settings, run: RunTask = run_task) -> int:
         return FAILED
     held = all(outcome.holds for row in rows if row.result is not None for outcome in row.result.outcomes)
     return 0 if held else ASSERTION_MISSED
+
+
+def _go_on(out: Path | None) -> str:
+    """What to do after an interruption."""
+    if out is None:
+        return "Nothing is kept. With --out DIR finished runs are, and the same command goes on where it was."
+    return f"Finished runs are in {out}; the same command goes on with the others."
 
 
 def plan(order: Order) -> list[Task]:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from holokube.base.errors import UsageError
 from holokube.kube.timeformat import parse_time
 from holokube.lab.result_files import Evidence
-from holokube.lab.results import Decision, NodeSpan, PodSpan
+from holokube.lab.results import HEARD_AGAIN, SILENCED, Decision, NodeSpan, PodSpan
 
 Kind = Literal["node", "pod", "group"]
 KINDS: Final[tuple[Kind, ...]] = ("node", "pod", "group")
@@ -21,6 +21,16 @@ _ELSEWHERE_MAX: Final = 12
 """Of decisions that are about others, and only perhaps about this, so many are told."""
 _NAMES_MAX: Final = 5
 _ABOUT_CLUSTER: Final = ("scale-up", "group", "turn", "fault", "machine", "claim")
+
+
+_PLAIN: Final = {
+    "stays: NodeGroupMinSizeReached": "its group must not become smaller",
+    "stays: CurrentlyBeingDeleted": "it is on its way out already",
+    "stays: NotAutoscaled": "it belongs to no group of the autoscaler's",
+    "stays: ScaleDownDisabledAnnotation": "an annotation says that it must not be removed",
+    "unneeded": "its pods would fit elsewhere; it goes if that stays so for long enough",
+}
+"""What upstream's words for a node mean, where the journal has no reasons besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +111,18 @@ def _full_name(run: Evidence, kind: Kind, name: str) -> str | None:
 def _names(run: Evidence, kind: Kind) -> dict[str, None]:
     """In the order of time."""
     if kind == "node":
-        return dict.fromkeys([*(node.name for node in run.nodes), *_subjects(run, "node")])
+        machines = (_machine(one) for one in run.decisions if one.kind == "machine")
+        return dict.fromkeys([*(node.name for node in run.nodes), *_subjects(run, "node"), *machines])
     if kind == "pod":
         return dict.fromkeys([*(pod.name for pod in run.pods), *_subjects(run, "pod")])
     groups = [node.group for node in run.nodes if node.group]
     told = [one.facts["group"] for one in run.decisions if isinstance(one.facts.get("group"), str)]
     return dict.fromkeys([*groups, *_subjects(run, "group"), *told])
+
+
+def _machine(decision: Decision) -> str:
+    """The node that a machine would have become: providers call it ``kwok:NAME``."""
+    return decision.subject.rpartition(":")[2]
 
 
 def _subjects(run: Evidence, kind: str) -> Iterator[str]:
@@ -140,7 +156,7 @@ def _pod_story(run: Evidence, name: str, at_s: float | None) -> Story:
     # At one time, that it is there comes first, then what was decided, then what came of it.
     moments = [life[0] for life in lives] + decided
     for pod, life in zip(spans, lives, strict=True):
-        moments += [*_while_pending(run, pod), *_at_its_end(run, pod), *life[1:]]
+        moments += [*_while_pending(run, pod, at_s), *_at_its_end(run, pod), *life[1:]]
     summary = [_pod_then(run, spans, at_s)] if at_s is not None else [_pod_summary(run, pod) for pod in spans]
     return _story(run, "pod", name, summary, moments, at_s)
 
@@ -162,18 +178,29 @@ def _pod_life(run: Evidence, pod: PodSpan) -> Iterator[Moment]:
         yield Moment(pod.ended_s, "", word)
 
 
-def _while_pending(run: Evidence, pod: PodSpan) -> list[Moment]:
-    """What autoscalers did about pending pods meanwhile; what names this one comes before the rest."""
+def _while_pending(run: Evidence, pod: PodSpan, at_s: float | None) -> list[Moment]:
+    """What autoscalers did about pending pods meanwhile: all that names this one, and the last of the rest."""
     until_s = _pending_until_s(run, pod)
+    if at_s is not None:
+        until_s = min(until_s, at_s)
     if until_s <= pod.created_s:
         return []
     meanwhile = [
         one for one in run.decisions if pod.created_s <= one.at_s <= until_s and one.kind in _ABOUT_CLUSTER
     ]
-    named = [one for one in meanwhile if _names_pod(one, pod.name)]
     node = _node_of(run, pod)
+    named = [one for one in meanwhile if _names_pod(one, pod.name)]
     others = [one for one in meanwhile if one not in named and (node is None or _concerns(one, node))]
-    return [_moment(run, one, about=True) for one in (*named, *others[:_ELSEWHERE_MAX])]
+    # Of many, the last ones brought its node, or are why it still has none.
+    left_out, told = others[:-_ELSEWHERE_MAX], others[-_ELSEWHERE_MAX:]
+    # What becomes of a claim tells its name only; that it came to nothing is why the pod went on waiting.
+    claims = {one.subject for one in (*named, *told) if one.kind == "claim"}
+    fates = [one for one in meanwhile if one.kind == "claim" and one.subject in claims]
+    moments = [_moment(run, one, about=True) for one in (*named, *told, *fates)]
+    if left_out:
+        what = f"{_count(len(left_out), 'earlier decision')} about pending pods, not told here"
+        moments.insert(0, Moment(left_out[-1].at_s, "", what))
+    return moments
 
 
 def _names_pod(decision: Decision, name: str) -> bool:
@@ -205,9 +232,18 @@ def _at_its_end(run: Evidence, pod: PodSpan) -> Iterator[Moment]:
         if one.kind == "node" and one.subject == node.name and (pod.bound_s or 0.0) <= one.at_s <= pod.ended_s
     ]
     # The decision to remove its node is why it had to go; a node that is on its way out stays for other reasons.
-    causes = [one for one in removals if not one.decision.startswith("stays")]
+    beside = ("unneeded", HEARD_AGAIN)
+    causes = [one for one in removals if one.decision not in beside and not one.decision.startswith("stays")]
+    # A node without its kubelet is given up when its pods have been sent away already.
+    causes = [one for one in causes if not _spares(one, pod.name)] or causes
     for one in causes[-1:]:
         yield Moment(one.at_s, one.component, f"its node {node.name}: {one.decision}", one.reasons)
+
+
+def _spares(removal: Decision, name: str) -> bool:
+    """Whether a node was removed that this pod was no reason to drain."""
+    evicted = removal.facts.get("evicted")
+    return isinstance(evicted, (list, tuple)) and name not in evicted
 
 
 def _pod_summary(run: Evidence, pod: PodSpan) -> str:
@@ -229,7 +265,11 @@ def _pod_then(run: Evidence, spans: Sequence[PodSpan], at_s: float) -> str:
         return f"{then} it was pending, for {span(at_s - pod.created_s)} so far."
     node = _node_of(run, pod)
     state = "ready" if pod.ready_s is not None and pod.ready_s <= at_s else "not ready yet"
-    return f"{then} it was {state}{f' on node {node.name}' if node else ''}."
+    if node is None:
+        return f"{then} it was {state}."
+    if _is_silent(run, node, at_s):
+        return f"{then} it was on node {node.name}, whose kubelet was silent."
+    return f"{then} it was {state} on node {node.name}."
 
 
 def _node_of(run: Evidence, pod: PodSpan) -> NodeSpan | None:
@@ -241,7 +281,11 @@ def _node_of(run: Evidence, pod: PodSpan) -> NodeSpan | None:
 
 def _node_story(run: Evidence, name: str, at_s: float | None) -> Story:
     places = [place for place, node in enumerate(run.nodes) if node.name == name]
-    decided = [_moment(run, one) for one in run.decisions if one.kind in ("node", "machine") and one.subject == name]
+    decided = [
+        _moment(run, one)
+        for one in run.decisions
+        if (one.kind == "node" and one.subject == name) or (one.kind == "machine" and _machine(one) == name)
+    ]
     lives = [list(_node_life(run.nodes[place])) for place in places]
     moments = [life[0] for life in lives] + decided
     summary: list[str] = []
@@ -249,7 +293,9 @@ def _node_story(run: Evidence, name: str, at_s: float | None) -> Story:
         node = run.nodes[place]
         pods = [pod for pod in run.pods if pod.node == place]
         moments += [*_how_it_came(run, node), *life[1:]]
-        summary.append(_node_summary(run, node, pods) if at_s is None else _node_then(node, pods, at_s))
+        summary.append(_node_summary(run, node, pods) if at_s is None else _node_then(run, node, pods, at_s))
+    if not places:
+        summary.append("It never became a node.")
     return _story(run, "node", name, summary, moments, at_s)
 
 
@@ -288,17 +334,20 @@ def _node_summary(run: Evidence, node: NodeSpan, pods: Sequence[PodSpan]) -> str
     return f"It was there for {span(lived_s)}{cost}, had {_count(len(pods), 'pod')}, and was {end}."
 
 
-def _node_then(node: NodeSpan, pods: Sequence[PodSpan], at_s: float) -> str:
+def _node_then(run: Evidence, node: NodeSpan, pods: Sequence[PodSpan], at_s: float) -> str:
     then = f"At {clock(at_s)}"
     if at_s < node.created_s or (node.removed_s is not None and at_s >= node.removed_s):
         return f"{then} it was not there."
     here = [pod for pod in pods if (pod.bound_s or 0.0) <= at_s and (pod.ended_s is None or at_s < pod.ended_s)]
     state = "ready" if node.ready_s is not None and node.ready_s <= at_s else "not ready yet"
-    names = _listed([pod.name for pod in here[:_NAMES_MAX]], "and") if here else ""
-    more = f" and {len(here) - _NAMES_MAX} more" if len(here) > _NAMES_MAX else ""
+    if _is_silent(run, node, at_s):
+        state = "silent"
+    first = [pod.name for pod in here[:_NAMES_MAX]]
+    more = [f"{len(here) - _NAMES_MAX} more"] if len(here) > _NAMES_MAX else []
+    names = _listed([*first, *more], "and") if here else ""
     cpu = sum(pod.cpu_milli for pod in here)
     filled = f", {cpu / node.cpu_milli:.0%} of its CPU asked for" if node.cpu_milli else ""
-    return f"{then} it was {state} with {_count(len(here), 'pod')}{filled}{f': {names}{more}' if names else ''}."
+    return f"{then} it was {state} with {_count(len(here), 'pod')}{filled}{f': {names}' if names else ''}."
 
 
 # Groups
@@ -310,6 +359,7 @@ def _group_story(run: Evidence, name: str, at_s: float | None) -> Story:
         for one in run.decisions
         if (one.kind in ("group", "scale-up") and one.subject == name) or one.facts.get("group") == name
         or (one.kind == "scale-up" and name in (one.facts.get("options") or ()))
+        or (one.kind == "machine" and _machine(one).rpartition("-")[0] == name)
     ]  # fmt: skip
     nodes = [node for node in run.nodes if node.group == name]
     for node in nodes:
@@ -326,6 +376,17 @@ def _group_story(run: Evidence, name: str, at_s: float | None) -> Story:
         here = sum(_is_there(node, at_s) for node in nodes)
         summary = f"At {clock(at_s)} it had {_count(here, 'node')}."
     return _story(run, "group", name, [summary], moments, at_s)
+
+
+def _is_silent(run: Evidence, node: NodeSpan, at_s: float) -> bool:
+    """Whether a fault has taken its kubelet away, and not given it back yet."""
+    told = [
+        one.decision
+        for one in run.decisions
+        if one.kind == "node" and one.subject == node.name and node.created_s <= one.at_s <= at_s
+        and one.decision in (SILENCED, HEARD_AGAIN)
+    ]  # fmt: skip
+    return bool(told) and told[-1] == SILENCED
 
 
 def _is_there(node: NodeSpan, at_s: float) -> bool:
@@ -348,7 +409,9 @@ def _story(
 def _moment(run: Evidence, decision: Decision, *, about: bool = False) -> Moment:
     what = f"{decision.kind} {decision.subject}: {decision.decision}" if about else decision.decision
     start_s = parse_time(run.start).timestamp() if run.start else 0.0
-    return Moment(decision.at_s, decision.component, what, (*decision.reasons, *_facts(decision, start_s)))
+    plain = _PLAIN.get(decision.decision) if decision.kind == "node" and not decision.reasons else None
+    reasons = decision.reasons if plain is None else (plain,)
+    return Moment(decision.at_s, decision.component, what, (*reasons, *_facts(decision, start_s)))
 
 
 def _facts(decision: Decision, start_s: float) -> Iterator[str]:
@@ -367,7 +430,9 @@ def _facts(decision: Decision, start_s: float) -> Iterator[str]:
         elif isinstance(value, Mapping) and value and all(isinstance(part, (str, int)) for part in value.values()):
             yield f"{name}: {_some([f'{key} {part}' for key, part in value.items()])}"
         elif isinstance(value, (list, tuple)) and value and all(isinstance(part, str) for part in value):
-            yield f"{name}: {_some(value)}"
+            # The journal names the first pods of a claim only; how many there are is told among the reasons.
+            is_cut = decision.kind == "claim" and name == "pods" and len(value) > _NAMES_MAX
+            yield f"{name}: {', '.join(value[:_NAMES_MAX])} and others" if is_cut else f"{name}: {_some(value)}"
 
 
 def _weighed(steps: Sequence[Any]) -> Iterator[str]:

@@ -15,6 +15,10 @@ import msgspec
 
 RESULT_VERSION: Final = "holokube.dev/v1alpha1"
 
+SILENCED: Final = "silenced"
+"""A decision about a node: a fault takes its kubelet away. :data:`HEARD_AGAIN` is the end of it."""
+HEARD_AGAIN: Final = "heard again"
+
 Better = Literal["lower", "higher", ""]
 
 

@@ -7,7 +7,7 @@ from holokube.cluster_autoscaler.cloud.errors import AutoscalerError, ErrorKind
 from holokube.cluster_autoscaler.loop.journaling import JournalKeeper
 from holokube.cluster_autoscaler.loop.report import TurnReport
 from holokube.cluster_autoscaler.scale_down.reasons import BlockingReason, UnremovableReason
-from holokube.cluster_autoscaler.scale_down.report import BlockingPod, HomelessPod, Unremovable
+from holokube.cluster_autoscaler.scale_down.report import BlockingPod, HomelessPod, Unremovable, Utilization
 from holokube.cluster_autoscaler.scale_up.balancing import Increase
 from holokube.runtime.journal import Journal
 from tests.builders import node, pod
@@ -46,6 +46,17 @@ def test_the_pod_that_holds_a_node_is_named() -> None:
     homeless = Unremovable(node("b"), UnremovableReason.NO_PLACE_TO_MOVE_PODS, homeless_pod=HomelessPod(pod("q"), {}))
     assert [entry[3] for entry in kept(staying(blocked, homeless))] == [
         ("default/p: NotReplicated",), ("default/q finds no place",)]
+
+
+def test_how_much_of_a_node_is_used_is_told_and_what_was_found_the_last_time() -> None:
+    used = Unremovable(
+        node("a"), UnremovableReason.NOT_UNDERUTILIZED, utilization=Utilization("cpu", 0.8437), threshold=0.5)
+    blocked = Unremovable(node("b"), UnremovableReason.BLOCKED_BY_POD,
+                          BlockingPod(pod("p"), BlockingReason.NOT_REPLICATED))
+    again = Unremovable(node("b"), UnremovableReason.RECENTLY_UNREMOVABLE, earlier=blocked)
+    assert [entry[3] for entry in kept(staying(used, again))] == [
+        ("84.4% of its cpu is asked for, more than 50%",),
+        ("a short while ago it was BlockedByPod", "default/p: NotReplicated")]
 
 
 def test_what_was_done_and_what_failed_is_written_down() -> None:

@@ -46,6 +46,29 @@ def test_kubectl_files_show_one_moment(tmp_path: Path) -> None:
             assert [obj["metadata"]["name"] for obj in again.objects] == expected
 
 
+def test_a_trace_without_nodes_and_what_components_made_says_so(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}
+    made = pod("web-1-x")
+    made = {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+    timeline = Timeline((node("n"), node("m"), deployment("web"), made))
+    assert write_timeline("simkube", timeline, tmp_path / "t.sktrace") == [
+        "2 of kind Node, which are no part of a workload",
+        "1 objects that components of the cluster made, and will make again",
+    ]
+
+
+def test_run_times_of_pods_that_are_not_there_are_not_missed(tmp_path: Path) -> None:
+    lives = tuple(PodLives(Ref("v1", "Pod", "default", name), (Run(1, 20),)) for name in ("here", "later"))
+    timeline = Timeline((pod("here"),), (), lives, None, 60.0)
+    assert write_timeline("kwok", timeline, tmp_path / "r.yaml") == ["how long the pods of 1 owners ran"]
+
+
+def test_a_file_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "d.yaml"
+    with pytest.raises(UsageError, match=f"^cannot write {path}: No such file or directory$"):
+        write_timeline("kubectl", Timeline(), path)
+
+
 def test_an_empty_moment_is_an_empty_list(tmp_path: Path) -> None:
     write_timeline("kubectl", Timeline(), tmp_path / "d.yaml")
     assert yaml.safe_load((tmp_path / "d.yaml").read_text())["items"] == []

@@ -37,6 +37,22 @@ def ended(start: str, end: str) -> JsonObject:
     return {"terminated": {"startedAt": f"2026-01-05T00:{start}Z", "finishedAt": f"2026-01-05T00:{end}Z"}}
 
 
+def bound(kind: str, name: str, spec: JsonObject, *annotations: str) -> JsonObject:
+    told = {f"pv.kubernetes.io/{key}": "yes" for key in annotations}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "annotations": told}, "spec": spec}
+
+
+def test_claims_are_bound_anew_and_volumes_made_for_them_are_made_again() -> None:
+    claim = bound("PersistentVolumeClaim", "c", {"volumeName": "v", "x": 1}, "bound-by-controller", "bind-completed")
+    chosen = bound("PersistentVolumeClaim", "d", {"volumeName": "disk"}, "bind-completed")
+    made = bound("PersistentVolume", "v", {"claimRef": {"uid": "u"}}, "provisioned-by")
+    disk = bound("PersistentVolume", "disk", {"claimRef": {"uid": "u"}, "y": 2}, "bound-by-controller")
+    found = workload_of(Timeline((claim, chosen, made, disk))).objects
+    assert [(obj["metadata"], obj["spec"]) for obj in found] == [
+        ({"name": "c"}, {"x": 1}), ({"name": "d"}, {"volumeName": "disk"}), ({"name": "disk"}, {"y": 2}),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "obj",
     [
@@ -157,3 +173,10 @@ def test_only_pods_that_end_by_themselves_are_told_how_long_to_run() -> None:
     assert told.objects[0]["metadata"]["annotations"] == {"holokube.dev/run-time": "1m0s"}
     assert told.objects[1:] == (pod("q"), deployment("web"))
     assert told.changes[0].object == pod("p")
+
+
+def test_pods_of_a_job_whose_template_was_changed_count_together() -> None:
+    owner = Ref("v1", "Pod", "default", "p")
+    lives = (PodLives(owner, (Run(0, 10), Run(0, 20)), 1), PodLives(owner, (Run(0, 90),), 2))
+    told = with_run_times(Timeline((pod("p"),), (), lives))
+    assert told.objects[0]["metadata"]["annotations"] == {"holokube.dev/run-time": "20s"}, "the median of all three"

@@ -51,6 +51,8 @@ def test_silent_nodes_are_found_out_as_soon_as_with_heartbeats_and_come_back() -
     assert told(result, "fault", "begins") == [100.0]
     assert told(result, "fault", "ends") == [400.0]
     assert len(told(result, "node", "silenced")) == 1
+    assert told(result, "node", "heard again") == [400.0]
+    assert {one.reasons for one in result.decisions if one.kind == "fault"} == {("count: 1",)}
 
 
 def test_a_lost_zone_is_replaced_in_another() -> None:
@@ -65,6 +67,7 @@ def test_a_lost_zone_is_replaced_in_another() -> None:
     assert set(later) == {"b"}
     # They stay in deletion: nobody is there to say that their containers have ended.
     assert result.summary["evictions"] == 4
+    assert len(told(result, "pod", "evicted")) == 4, "the journal knows who sent them away"
     assert result.summary["pods_pending_end"] == 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holokube.kube.timeformat import format_time
 from holokube.lab.scenario.behaviour import PodBehaviour
 from holokube.lab.scenario.curves import Constant, Cron, Diurnal, Due, Poisson, Step, Steps, Trace, TraceArrivals
 from holokube.lab.scenario.faults import ApiErrors, NodeSilence, SlowBoot, SpotReclaim, StockOut, ZoneLoss
@@ -158,6 +159,27 @@ def test_a_snapshot_is_taken_over_as_it_was(tmp_path: Path) -> None:
                                    "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n"))  # fmt: skip
     assert scenario.cluster.objects[0] == node
     assert scenario.cluster.objects[1]["kind"] == "Namespace"
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("", "2027-03-01T12:00:06Z"),
+        ("start: 2026-02-01T00:00:00Z\n", "2026-02-01T00:00:00Z"),
+    ],
+)
+def test_a_run_does_not_begin_before_the_snapshot_it_begins_with_unless_told(
+    tmp_path: Path, start: str, expected: str
+) -> None:
+    items = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "creationTimestamp": "2027-02-01T00:00:00Z"},
+         "status": {"conditions": [{"type": "Ready", "lastHeartbeatTime": "2027-03-01T12:00:05.5Z"}]}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "deletionTimestamp": "2027-03-02T00:00:00Z"},
+         "status": {"startTime": "soonZ"}},
+    ]  # fmt: skip
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    scenario = read(tmp_path, spec(f"duration: 1h\n{start}cluster: {{snapshots: [cluster.json]}}\n"))
+    assert format_time(scenario.start_s) == expected
 
 
 def test_copies_are_workloads_with_numbers(tmp_path: Path) -> None:

@@ -37,6 +37,18 @@ def test_values_are_read_as_yaml_and_shown_as_written() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("p=[--expander=random],[--expander=price]", [["--expander=random"], ["--expander=price"]]),
+        ("p={kind: constant, replicas: 3},7", [{"kind": "constant", "replicas": 3}, 7]),
+        ("p='20','x'", ["20", "x"]),
+    ],
+)
+def test_lists_mappings_and_quoted_texts_are_values_like_others(text: str, values: list[object]) -> None:
+    assert [one.overrides["p"] for one in parse_axis(text)] == values
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("spec.seed", "not of the form PATH=VALUE"),

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from holokube.base.errors import UsageError
+from holokube.lab.scenario.errors import ScenarioError
 from holokube.lab.sweep.folder import SweepFolder
 from holokube.lab.sweep.processes import Finished
 from holokube.lab.sweep.settings import Settings, combine, parse_axis
@@ -70,6 +71,9 @@ def test_policies_go_with_every_choice_and_a_list_may_name_one(tmp_path: Path) -
 def test_a_wrong_setting_is_told_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"with spec\.duration=soon"):
         planned(tmp_path, "spec.duration=1h,soon")
+    with pytest.raises(ScenarioError) as caught:
+        planned(tmp_path, "spec.duration=1h,30s")
+    assert "is longer than the run (with spec.duration=30s)" in caught.value.mistakes[0], "the file alone is fine"
     with pytest.raises(UsageError, match="no runs"):
         planned(tmp_path, policies=["unknown"])
 

@@ -178,7 +178,7 @@ class ClaimMaker:
         )  # fmt: skip
         self._metrics.claim_created(claim, reason, min_values_relaxed=planned.min_values_relaxed)
         self._publisher.decided(
-            "claim", name, "made", f"{reason}, for {len(planned.pods)} pods", group=planned.pool.name,
+            "claim", name, "made", f"{reason}, for {_counted(len(planned.pods))}", group=planned.pool.name,
             pods=[pod_key(pod) for pod in planned.pods[:_PODS_TOLD]],
             types=[one.name for one in planned.instance_types[:_TYPES_TOLD]],
         )  # fmt: skip
@@ -188,6 +188,10 @@ class ClaimMaker:
                     pod, events.NOMINATED, f"Pod should schedule on: nodeclaim/{name}", budget=NOMINATIONS
                 )
         return name
+
+
+def _counted(pods: int) -> str:
+    return f"{pods} pod" if pods == 1 else f"{pods} pods"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ simkube   SimKube traces, version 2 (``.sktrace``)     yes   yes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -93,14 +93,17 @@ def write_timeline(format: str, timeline: Timeline, path: Path, *, at_s: float |
         trace, left_out = write_simkube(timeline, default_start_s=DEFAULT_BASE_S)
         pieces = [trace]
         notes.extend(f"{count} of kind {kind}, which live in no namespace" for kind, count in sorted(left_out.items()))
+        notes.extend(_beside_the_workload(timeline))
     elif format == "kwok":
         # Only this needs an API server, and readers of scenarios have no use for one.
         from holokube.lab.formats.completing import completed, is_complete
 
         if not is_complete(timeline):
             start_s = DEFAULT_BASE_S if timeline.start_s is None else timeline.start_s
-            if timeline.lives:
-                notes.append(f"how long the pods of {len(timeline.lives)} owners ran")
+            there = timeline.refs()
+            owners = {life.owner for life in timeline.lives if life.owner in there}
+            if owners:
+                notes.append(f"how long the pods of {len(owners)} owners ran")
             timeline, refused = completed(timeline, start_s=start_s)
             notes.extend(refused)
         pieces = write_kwok(timeline)
@@ -111,6 +114,16 @@ def write_timeline(format: str, timeline: Timeline, path: Path, *, at_s: float |
     return notes
 
 
+def _beside_the_workload(timeline: Timeline) -> Iterator[str]:
+    """What a trace of the workload alone does not have."""
+    missing = timeline.refs() - workload_of(timeline, nodes=False).refs()
+    nodes = sum(ref.kind == "Node" for ref in missing)
+    if nodes:
+        yield f"{nodes} of kind Node, which are no part of a workload"
+    if len(missing) > nodes:
+        yield f"{len(missing) - nodes} objects that components of the cluster made, and will make again"
+
+
 def _write(path: Path, pieces: Iterable[str | bytes]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -118,5 +131,8 @@ def _write(path: Path, pieces: Iterable[str | bytes]) -> None:
             for piece in pieces:
                 file.write(piece.encode() if isinstance(piece, str) else piece)
         temporary.replace(path)
+    except OSError as error:
+        hint = "Check the path, its permissions and the free space on its disk."
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint=hint) from error
     finally:
         temporary.unlink(missing_ok=True)

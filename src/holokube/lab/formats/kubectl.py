@@ -21,13 +21,8 @@ def read_kubectl(path: Path) -> Timeline:
 
 
 def write_kubectl(timeline: Timeline, at_s: float, *, as_json: bool) -> Iterator[str]:
-    """The objects that are there at a time, as one ``List``; pods that have run to their end are not among them."""
-    over = {
-        life.owner
-        for life in timeline.lives
-        if life.owner.kind == "Pod" and life.runs and _ended(life.runs[-1], at_s)
-    }
-    items = [_without_version(obj) for obj in timeline.state_at(at_s) if ref_of(obj) not in over]
+    """The objects that are there at a time, as one ``List``."""
+    items = [_without_version(obj) for obj in objects_at(timeline, at_s)]
     head: JsonObject = {"apiVersion": "v1", "kind": "List", "metadata": {}}
     if as_json:
         yield orjson.dumps({**head, "items": items}, option=orjson.OPT_INDENT_2).decode() + "\n"
@@ -36,6 +31,16 @@ def write_kubectl(timeline: Timeline, at_s: float, *, as_json: bool) -> Iterator
     yield "items:\n" if items else "items: []\n"
     for item in items:
         yield dump_document([item])
+
+
+def objects_at(timeline: Timeline, at_s: float) -> list[JsonObject]:
+    """What is there at a time; pods that have run to their end are not."""
+    over = {
+        life.owner
+        for life in timeline.lives
+        if life.owner.kind == "Pod" and life.runs and _ended(life.runs[-1], at_s)
+    }
+    return [obj for obj in timeline.state_at(at_s) if ref_of(obj) not in over]
 
 
 def _ended(run: Run | None, at_s: float) -> bool:

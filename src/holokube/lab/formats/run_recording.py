@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holokube.base.log import counted
 from holokube.lab.formats.recording import Recording
 from holokube.lab.formats.timeline import Timeline
 from holokube.lab.run.runner import OnProgress, RunningLab, run_scenario
@@ -15,7 +16,9 @@ def record_run(scenario: Scenario, policy: PolicySpec, on_progress: OnProgress |
     def begin(lab: RunningLab) -> None:
         recordings.append(Recording(lab.clock, lab.registry.store))
 
-    run_scenario(scenario, policy, on_progress=on_progress, observe=begin)
+    # As with any other run, what its components have to say is nobody's reading.
+    with counted():
+        run_scenario(scenario, policy, on_progress=on_progress, observe=begin)
     (recording,) = recordings
     recording.close()
     # What is written while everything is taken down is no part of the run.

@@ -134,8 +134,9 @@ def write_simkube(timeline: Timeline, *, default_start_s: float = 0.0) -> tuple[
     """The workload of a timeline as a trace, and how many objects of which kinds it has no place for."""
     workload = workload_of(timeline, nodes=False)
     start = math.floor(default_start_s if timeline.start_s is None else timeline.start_s)
-    left_out: Counter[str] = Counter()
-    events = _events(workload, start, left_out)
+    homeless: set[Ref] = set()
+    events = _events(workload, start, homeless)
+    left_out = Counter(ref.kind for ref in homeless)
     written = {ref: obj for event in events for obj in event["applied_objs"] for ref in (ref_of(obj),)}
     lives = [life for life in workload.lives if life.owner in written]
     index: dict[str, dict[str, int]] = {}
@@ -155,14 +156,17 @@ def write_simkube(timeline: Timeline, *, default_start_s: float = 0.0) -> tuple[
     return msgspec.msgpack.encode(trace), left_out
 
 
-def _events(workload: Timeline, start: int, left_out: Counter[str]) -> list[JsonObject]:
-    """Events of whole seconds. The driver applies before it deletes, so an apply after a delete begins a new one."""
+def _events(workload: Timeline, start: int, homeless: set[Ref]) -> list[JsonObject]:
+    """Events of whole seconds, and into ``homeless`` what lives in no namespace.
+
+    The driver applies before it deletes, so an apply after a delete begins a new one.
+    """
     events: list[JsonObject] = [{"ts": start, "applied_objs": [], "deleted_objs": []}]
     at_start = (Change(0.0, "apply", obj) for obj in workload.objects)
     for change in (*at_start, *workload.changes):
         if not change.object["metadata"].get("namespace"):
             if change.method == "apply":
-                left_out[change.object["kind"]] += 1
+                homeless.add(ref_of(change.object))
             continue
         if change.method == "patch":
             raise UsageError(

@@ -134,6 +134,10 @@ class Timeline:
             duration_s=end_s - from_s,
         )
 
+    def refs(self) -> set[Ref]:
+        """All objects that it tells of."""
+        return {ref_of(obj) for obj in (*self.objects, *(change.object for change in self.changes))}
+
     def state_at(self, at_s: float) -> tuple[JsonObject, ...]:
         """What there is at a time, changes at that very time included, in the order in which it came."""
         return _folded(self.objects, (change for change in self.changes if change.at_s <= at_s))

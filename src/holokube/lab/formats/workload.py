@@ -31,14 +31,19 @@ _OF_EVERY_CLUSTER: Final = frozenset({
     ("ConfigMap", "kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
     ("PriorityClass", "", "system-node-critical"), ("PriorityClass", "", "system-cluster-critical"),
 })  # fmt: skip
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _SERVER_FIELDS: Final = (
     "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
     "managedFields", "selfLink", "finalizers",
 )  # fmt: skip
 _SERVER_ANNOTATIONS: Final = (
     "kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision",
-    "deprecated.daemonset.template.generation",
+    "deprecated.daemonset.template.generation", "pv.kubernetes.io/bind-completed", _BOUND_BY_CONTROLLER,
+    "volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
 )  # fmt: skip
+_BINDINGS: Final = {"PersistentVolume": "claimRef", "PersistentVolumeClaim": "volumeName"}
 _ENDING_KINDS: Final = frozenset({"Pod", "Job", "CronJob"})
 
 
@@ -77,11 +82,12 @@ def with_run_times(timeline: Timeline) -> Timeline:
     A pod of its own gets exactly its time. Pods of a Job or CronJob share one template and get the median of theirs.
     Pods of other owners ended because somebody deleted them, so that their lives say nothing.
     """
-    times_s = {
-        life.owner: time_s
-        for life in timeline.lives
-        if life.owner.kind in _ENDING_KINDS and (time_s := _run_time_s(life)) is not None
-    }
+    runs: dict[Ref, list[Run | None]] = {}
+    for life in timeline.lives:
+        # An owner whose template was changed is there once for each.
+        if life.owner.kind in _ENDING_KINDS:
+            runs.setdefault(life.owner, []).extend(life.runs)
+    times_s = {owner: time_s for owner, found in runs.items() if (time_s := _run_time_s(found)) is not None}
 
     def told(obj: JsonObject) -> JsonObject:
         time_s = times_s.get(ref_of(obj))
@@ -173,14 +179,16 @@ def _seconds(state: Mapping[str, Any] | None, field: str) -> Iterable[float]:
         return []
 
 
-def _run_time_s(life: PodLives) -> float | None:
-    times_s = [run.end_s - run.start_s for run in life.runs if run is not None and run.end_s is not None]
+def _run_time_s(runs: Iterable[Run | None]) -> float | None:
+    times_s = [run.end_s - run.start_s for run in runs if run is not None and run.end_s is not None]
     return median_low(times_s) if times_s else None
 
 
 def _is_asked_for(obj: Mapping[str, Any]) -> bool:
     ref = ref_of(obj)
     if obj["kind"] in _MADE_BY_COMPONENTS or _controller(obj) is not None:
+        return False
+    if ref.kind == "PersistentVolume" and _PROVISIONED_BY in (obj["metadata"].get("annotations") or {}):
         return False
     if ref.kind == "ServiceAccount" and ref.name == "default":
         return False
@@ -209,6 +217,9 @@ def _bare(obj: JsonObject) -> JsonObject:
         bare["spec"] = {key: value for key, value in obj.get("spec", {}).items() if key != "nodeName"}
     if obj["kind"] == "Job":
         bare = _bare_job(bare)
+    if obj["kind"] in _BINDINGS and _BOUND_BY_CONTROLLER in (annotations or {}):
+        # Who is bound to whom was decided in the other cluster, and by uids that are gone.
+        bare["spec"] = {key: value for key, value in obj["spec"].items() if key != _BINDINGS[obj["kind"]]}
     return bare
 
 

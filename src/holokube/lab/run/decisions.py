@@ -14,6 +14,11 @@ from holokube.runtime.journal import Entry, Journal
 DECISIONS_MAX: Final = 250_000
 """The oldest ones go first; a day of a thousand nodes has some ten thousand."""
 _SCHEDULER: Final = "scheduler"
+_EVICTORS: Final = {
+    "DeletionByTaintManager": "taint-eviction", "PreemptionByScheduler": _SCHEDULER,
+    "DeletionByPodGC": "pod-garbage-collector", "TerminationByKubelet": "kubelet",
+}  # fmt: skip
+"""Who sends pods away otherwise than through the API for evictions, whose callers tell why themselves."""
 _PODS_NAMED: Final = 3
 _FAILURES: Final = (("scale-up", "failed"), ("claim", "failed"), ("machine", "removed"))
 """Decisions that say that nodes which were asked for do not come."""
@@ -45,6 +50,12 @@ class DecisionBook:
         """The scheduler found no place for a pod."""
         self.journal.note(self._clock.time(), "pod", pod, "pending", (message,), component=_SCHEDULER)
 
+    def evicted(self, pod: str, reason: str, message: str) -> None:
+        """A pod must go."""
+        component = _EVICTORS.get(reason)
+        if component is not None:
+            self.journal.note(self._clock.time(), "pod", pod, "evicted", (message or reason,), component=component)
+
     def refused(self, problem: str) -> None:
         """The server did not take something of the scenario's trace."""
         self.journal.note(self._clock.time(), "trace", "trace", "refused", (problem,), component="scenario")
@@ -57,7 +68,7 @@ class DecisionBook:
         elif what in _FAILURES:
             self.failed_scale_ups += 1
         elif what == ("scale-up", "enlarged"):
-            self._growth[entry.subject] = f"{'; '.join(entry.reasons)}, for {entry.facts.get('pods', 0)} pods"
+            self._growth[entry.subject] = f"{'; '.join(entry.reasons)}, for {_pods(entry.facts.get('pods', 0))}"
         elif what == ("claim", "made"):
             self._growth[entry.subject] = "; ".join(entry.reasons) + _named(entry.facts.get("pods") or [])
         elif what == ("node", "removed"):
@@ -97,8 +108,13 @@ class DecisionBook:
         return tuple(found)
 
 
+def _pods(count: int) -> str:
+    return f"{count} pod" if count == 1 else f"{count} pods"
+
+
 def _named(pods: list[str]) -> str:
+    """Some of them. The journal names the first ones only, so that nobody can tell here how many there are."""
     if not pods:
         return ""
-    more = f" and {len(pods) - _PODS_NAMED} more" if len(pods) > _PODS_NAMED else ""
+    more = " and others" if len(pods) > _PODS_NAMED else ""
     return f": {', '.join(pods[:_PODS_NAMED])}{more}"

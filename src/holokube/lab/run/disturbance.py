@@ -20,6 +20,7 @@ from holokube.kube.requirements import NODEPOOL_LABEL, ZONE_LABEL
 from holokube.kube.selectors import LabelSelector
 from holokube.kube.timeformat import format_duration, format_time, parse_duration
 from holokube.kube.types import JsonObject
+from holokube.lab.results import HEARD_AGAIN, SILENCED
 from holokube.lab.run.transport import ApiTrouble, Trouble
 from holokube.lab.scenario.model import (
     ApiErrors,
@@ -30,6 +31,7 @@ from holokube.lab.scenario.model import (
     StockOut,
     ZoneLoss,
 )
+from holokube.lab.scenario.shapes import file_fields
 from holokube.pricing.instance_types import SPOT
 from holokube.runtime.journal import Journal
 
@@ -64,7 +66,7 @@ class Disturbance:
 
     async def _carry_out(self, fault: Fault, rng: Rng) -> None:
         await self._until(fault.at_s)
-        self._note(fault.kind, "begins", str(fault.arguments))
+        self._note(fault.kind, "begins", told(fault))
         match fault.arguments:
             case ZoneLoss():
                 await self._lose_zone(fault, fault.arguments)
@@ -78,7 +80,7 @@ class Disturbance:
                 await self._slow_down(fault, fault.arguments)
             case ApiErrors():
                 await self._refuse(fault, fault.arguments)
-        self._note(fault.kind, "ends", str(fault.arguments))
+        self._note(fault.kind, "ends", told(fault))
 
     def _note(self, subject: str, decision: str, why: str, **facts: Any) -> None:
         self._journal.note(self._clock.time(), "fault", subject, decision, (why,), component="scenario", **facts)
@@ -110,12 +112,13 @@ class Disturbance:
         for name in names:
             with suppress(NotFound, Conflict):
                 await break_node(self._client, name, [_SILENT], format_time(self._clock.time()))
-                self._note_node(name, "silenced", "a fault of the scenario")
+                self._note_node(name, SILENCED, "a fault of the scenario")
 
     async def _heal(self, names: Sequence[str]) -> None:
         for name in names:
             with suppress(NotFound, Conflict):
                 await heal_node(self._client, name, [_SILENT])
+                self._note_node(name, HEARD_AGAIN, "the fault is over")
 
     async def _lose_zone(self, fault: Fault, loss: ZoneLoss) -> None:
         shortage = Shortage(zones=(loss.zone,))
@@ -261,6 +264,18 @@ class Disturbance:
         self._trouble.troubles.append(trouble)
         await self._until_end(fault)
         self._trouble.troubles.remove(trouble)
+
+
+def told(fault: Fault) -> str:
+    """What of a fault is not as it is unless told, with the names that the scenario has: ``zone: a``."""
+    kind: type = type(fault.arguments)
+    values = [(one, getattr(fault.arguments, one.attribute)) for one in file_fields(kind)]
+    parts = [f"{one.name}: {_plainly(value)}" for one, value in values if value != one.default]
+    return ", ".join(parts) or "everything"
+
+
+def _plainly(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _has_notice(node: JsonObject) -> bool:

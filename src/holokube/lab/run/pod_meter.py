@@ -31,6 +31,8 @@ _ALIKE_MAX: Final = 4_096
 """So many controllers are remembered before all are forgotten."""
 OnUnschedulable = Callable[[str, str], None]
 """Called with ``namespace/name`` and the scheduler's words, once for each pod that finds no place at first."""
+OnEvicted = Callable[[str, str, str], None]
+"""Called with ``namespace/name``, and the reason and message of the condition that tells why a pod must go."""
 
 
 class PodRecord(msgspec.Struct, eq=False):
@@ -81,7 +83,7 @@ class PodMeter:
 
     def __init__(
         self, clock: Clock, nodes: NodeMeter, owners: Owners, usage: UsageMeter, log: EventLog,
-        on_unschedulable: OnUnschedulable,
+        on_unschedulable: OnUnschedulable, on_evicted: OnEvicted = lambda _name, _reason, _message: None,
     ) -> None:  # fmt: skip
         self._clock = clock
         self._nodes = nodes
@@ -89,6 +91,7 @@ class PodMeter:
         self._usage = usage
         self._log = log
         self._on_unschedulable = on_unschedulable
+        self._on_evicted = on_evicted
         self._alive: dict[str, PodRecord] = {}
         self.records: list[PodRecord] = []
         """All that ever were, in the order in which they came."""
@@ -200,7 +203,9 @@ class PodMeter:
             record.is_evicted = True
             self.evictions += self.has_begun
             now_ms = milliseconds(self._clock.monotonic())
-            self._log.write(now_ms, "Pod", record.name, "evicted", why=condition.get("reason", ""))
+            reason = str(condition.get("reason") or "")
+            self._log.write(now_ms, "Pod", record.name, "evicted", why=reason)
+            self._on_evicted(record.name, reason, str(condition.get("message") or ""))
 
     def _see_readiness(self, record: PodRecord, uid: str, pod: JsonObject, status: Mapping[str, Any]) -> None:
         is_ready = False

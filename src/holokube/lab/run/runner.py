@@ -150,7 +150,8 @@ class _Run:
     async def _measured(self, living: LivingCluster) -> RunResult:
         scenario = self._scenario
         pods = PodMeter(
-            self._clock, self._nodes, Owners(living.informers), self._usage, self._log, self._book.unschedulable
+            self._clock, self._nodes, Owners(living.informers), self._usage, self._log, self._book.unschedulable,
+            self._book.evicted,
         )
         # Nodes first: a pod is counted on a node that is known.
         remove = [

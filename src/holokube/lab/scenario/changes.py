@@ -81,12 +81,19 @@ def apply_overrides(document: Document, overrides: Mapping[str, Any]) -> Documen
     return Document(root, _written(root, f"{document.path} with {told}"), document.path)
 
 
+def split_override(text: str) -> tuple[str, str]:
+    """Path and value of ``PATH=VALUE``, the value as it is written. ScenarioError if it is none."""
+    path, equals, value = _split(text)
+    if not equals or not path:
+        mark = Mark(f"--set {text}")
+        raise ScenarioError([Problem(mark, "", "is not of the form PATH=VALUE", "Write --set spec.duration=1h.")])
+    return path, value
+
+
 def parse_override(text: str) -> tuple[str, Any]:
     """``PATH=VALUE`` as a command line has it; the value is read as YAML. ScenarioError if it is none."""
-    path, equals, value = _split(text)
+    path, value = split_override(text)
     mark = Mark(f"--set {text}")
-    if not equals or not path:
-        raise ScenarioError([Problem(mark, "", "is not of the form PATH=VALUE", "Write --set spec.duration=1h.")])
     try:
         documents = load_documents(value.encode())
     except YamlError as error:

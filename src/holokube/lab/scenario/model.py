@@ -279,7 +279,8 @@ class Scenario:
     seed: Annotated[int, Whole(0, 2**53)] = 1
     """Of all that is drawn. ``--seed`` goes before it."""
     start_s: Annotated[float, Moment()] = DEFAULT_START_S
-    """The virtual time at which the run begins; it matters to what follows the clock."""
+    """The virtual time at which the run begins; it matters to what follows the clock. With ``cluster.snapshots``
+    unless told not before the last thing that happened in them."""
     cluster: Annotated[ClusterSpec, Shape(ClusterSpec)] = field(default_factory=ClusterSpec)
     """What there is before the run begins."""
     catalog: Annotated[Catalog | None, CatalogValue()] = None

@@ -14,6 +14,7 @@ from holokube.lab.scenario.document import Document, Marked, read_document
 from holokube.lab.scenario.errors import ScenarioError, Told, choose_among
 from holokube.lab.scenario.model import API_VERSION, COPY, KIND, Scenario, Workload
 from holokube.lab.scenario.shapes import file_fields, read_attributes, tell_mistakes
+from holokube.lab.scenario.snapshot_time import newest_time_s
 from holokube.lab.scenario.values import Name, Reading, mapping_of
 
 __all__ = ["apply_overrides", "build_scenario", "merge_variant", "read_document", "read_scenario"]
@@ -46,7 +47,15 @@ def build_scenario(document: Document) -> Scenario:
         raise ScenarioError(sorted(reading.problems, key=lambda one: one.mark))
     text = document.text + _appendix(reading.files)
     scenario = dataclasses.replace(scenario, text=text, workloads=tuple(_copies(scenario.workloads)))
+    if isinstance(spec.value, dict) and "start" not in spec.value:
+        scenario = _after_snapshot(scenario)
     return _with_nodes_of_trace(scenario)
+
+
+def _after_snapshot(scenario: Scenario) -> Scenario:
+    """Not before what it begins with: in a cluster from the future no CronJob is ever due, and nothing gets old."""
+    newest_s = newest_time_s(scenario.cluster.snapshot_objects)
+    return scenario if newest_s is None else dataclasses.replace(scenario, start_s=max(scenario.start_s, newest_s))
 
 
 def _with_nodes_of_trace(scenario: Scenario) -> Scenario:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holokube.base.errors import UsageError
-from holokube.lab.scenario.changes import parse_override
+from holokube.lab.scenario.changes import parse_override, split_override
 
 POLICY: Final = "policy"
 """The column of a list that names a policy instead of a path."""
@@ -40,8 +40,7 @@ class Settings:
 
 def parse_axis(text: str) -> list[Settings]:
     """``PATH=VALUE,VALUE,...`` of a command line. Commas in quotes or brackets do not separate."""
-    path, _ = parse_override(text)
-    values = text[len(path) + 1 :]
+    path, values = split_override(text)
     parts = list(split_values(values))
     if not values.strip() or any(not part for part in parts):
         raise UsageError(f"--set {text}: a value is missing", hint=_HINT)

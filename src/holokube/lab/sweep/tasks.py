@@ -12,6 +12,7 @@ import orjson
 from holokube import __version__
 from holokube.base.errors import HolokubeError, UsageError
 from holokube.base.log import counted
+from holokube.lab.scenario.errors import Problem, ScenarioError
 from holokube.lab.scenario.model import PolicySpec, Scenario
 from holokube.lab.scenario.reading import apply_overrides, build_scenario, read_document
 from holokube.lab.sweep.fingerprint import fingerprint
@@ -62,6 +63,11 @@ def run_task(task: Task) -> bytes:
     return orjson.dumps(result.as_json())
 
 
+def _because(problem: Problem, told: str) -> Problem:
+    """The file by itself may be fine; with which values it is not must be told."""
+    return dataclasses.replace(problem, what=f"{problem.what} (with {told})")
+
+
 def plan_tasks(
     path: Path, choices: Sequence[Settings], policies: Sequence[str], choose: ChoosePolicies
 ) -> list[Task]:
@@ -75,6 +81,8 @@ def plan_tasks(
         except HolokubeError as error:
             if choice.texts:
                 told = ", ".join(f"{name}={value}" for name, value in choice.texts.items())
+                if isinstance(error, ScenarioError):
+                    raise ScenarioError(_because(problem, told) for problem in error.problems) from error
                 error.message = f"with {told}: {error.message}"
             raise
         found.extend(Task(choice.texts, scenario, policy) for policy in chosen)
