@@ -98,6 +98,15 @@ def test_a_budget_that_allows_one_pod_at_a_time_only_slows_things_down() -> None
     assert sorted(_verdicts(plan).values()) == ["goes", "goes", "stays"]
 
 
+def test_a_drain_that_a_budget_holds_up_goes_on_when_the_first_pods_run_elsewhere() -> None:
+    plan = _plan(
+        *(node(name, "blue") for name in "abc"), replica_set("w", 9), budget("b", "w", allowed=1, healthy=9, desired=8),
+        *(pod for name in "abc" for pod in pods("w", 3, on=name)))
+    drained = [(one["node"], len(one["evicted"])) for step in plan["scaleDown"] for one in step["nodes"]]
+    assert drained and len({name for name, _ in drained}) == len(drained), "no drain has to begin anew"
+    assert all(count >= 3 for _, count in drained)
+
+
 def test_every_node_that_stays_says_why() -> None:
     bare = pods("solo", 1, on="b")[0]
     bare["metadata"]["ownerReferences"] = []

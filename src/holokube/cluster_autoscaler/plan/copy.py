@@ -7,7 +7,8 @@ played as well, and a pod without a node takes their place.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +23,7 @@ from holokube.client.inprocess import InProcessTransport
 from holokube.client.resources import PODS
 from holokube.client.transport import JSON, Call, Transport, WatchEvent
 from holokube.cluster_autoscaler.objects import controller_of, is_daemon_set_pod
+from holokube.kube.errors import TooManyRequests
 from holokube.kube.timeformat import format_time
 from holokube.kube.types import JsonObject
 from holokube.store.store import Store
@@ -37,7 +39,12 @@ class Evictions:
         self._keeps_budgets = keeps_budgets
         self._recreates = recreates
         self._replaced = 0
+        self._refused: set[str] = set()
+        self._recovered_s = -math.inf
         self.evicted: list[str] = []
+        self.recover: Callable[[], Awaitable[None]] | None = None
+        """Brings budgets back to what they were, as the disruption controller does when evicted pods run elsewhere:
+        they do by the time at which an eviction that was refused is tried again."""
 
     async def call(self, call: Call) -> dict[str, Any]:
         if call.verb != "create" or call.subresource != "eviction":
@@ -45,13 +52,25 @@ class Evictions:
         pod = await self._inner.call(Call("get", PODS, call.namespace, call.name))
         answer: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         if self._keeps_budgets:
-            answer = await self._inner.call(call)
+            answer = await self._ask(call)
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         await self._inner.call(Call("delete", PODS, call.namespace, call.name, body=options))
         self.evicted.append(f"{call.namespace}/{call.name}")
         if self._recreates and controller_of(pod) is not None and not is_daemon_set_pod(pod):
             await self._replace(pod)
         return answer
+
+    async def _ask(self, call: Call) -> dict[str, Any]:
+        """Evict as the budgets allow."""
+        pod, now_s = f"{call.namespace}/{call.name}", self._clock.monotonic()
+        if self.recover is not None and pod in self._refused and now_s > self._recovered_s:
+            self._recovered_s = now_s
+            await self.recover()
+        try:
+            return await self._inner.call(call)
+        except TooManyRequests:
+            self._refused.add(pod)
+            raise
 
     async def _replace(self, pod: JsonObject) -> None:
         """What the controller would do, and then the scheduler that finds no place yet."""
@@ -95,6 +114,10 @@ class ClusterCopy:
     def evicted(self) -> list[str]:
         """The pods that were evicted so far."""
         return self._evictions.evicted
+
+    def recover_by(self, recover: Callable[[], Awaitable[None]]) -> None:
+        """Who brings budgets back while a node is being drained; without it they stay used up."""
+        self._evictions.recover = recover
 
 
 @asynccontextmanager

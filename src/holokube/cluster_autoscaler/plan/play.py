@@ -98,7 +98,7 @@ class Player:
         self.client = copy.client
         self.provider = provider
         self.sources = sources
-        self._copy = copy
+        self.copy = copy
         self._once = RunOnce(clock, copy.client, sources, provider, options, recorder=_Silent(), rng=rng)
         if node_order is not None:
             self._once.snapshot = _MapOrder(node_order, size_daemons=options.size_daemons)
@@ -110,12 +110,12 @@ class Player:
     async def turn(self, *, after_s: float = 0.0) -> Turn:
         """Let time pass, play a turn, and wait until everything it began has ended."""
         await self.clock.sleep(max(after_s, SETTLE_S))
-        calls, evicted = len(self.provider.books.calls), len(self._copy.evicted)
+        calls, evicted = len(self.provider.books.calls), len(self.copy.evicted)
         report = await self._once.run()
         await self._once.actuator.idle()
         await self.clock.sleep(SETTLE_S)
         targets = {group.id: group.target for group in self.provider.groups.values()}
-        return Turn(report, self.provider.books.calls[calls:], self._copy.evicted[evicted:], targets)
+        return Turn(report, self.provider.books.calls[calls:], self.copy.evicted[evicted:], targets)
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 First turns are played until the cluster is not enlarged any more; new nodes are there at once. Then, unless told
 otherwise, time passes until nodes that nobody needs may go, and turns are played until no more do: evicted pods come
-back as pods that wait, and disruption budgets recover between turns.
+back as pods that wait, and disruption budgets recover between turns and while a drain waits for them.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ async def _run(
     ) as playing:
         played = Played(given, began_s=clock.time(), first=playing.sources.observe(clock.time()))
         budgets = list(played.first.pdbs)
+        playing.copy.recover_by(lambda: _restore_budgets(playing, budgets))
         await _enlarge(playing, options, played)
         if waits and options.scale_down_enabled:
             await _shrink(playing, options, played, budgets)
