@@ -16,6 +16,7 @@ from holokube.report.markup import empty, section, swatch, text
 from holokube.report.page import asset, page
 from holokube.report.payload import journal_block, series_block, wall_block
 from holokube.report.reproduce import run_section
+from holokube.report.scenario_text import description
 from holokube.report.tables import cards, missed, outcomes_table, summary_table
 
 _SCRIPTS = ("base.js", "axes.js", "charts.js", "places.js", "tiles.js", "wall.js", "journal.js", "report.js")
@@ -63,7 +64,8 @@ def _body(results: Sequence[RunResult], labels: Sequence[str]) -> str:
         section("assertions", "Assertions", outcomes_table(results, labels)),
         section("reproduce", "Run it again", run_section(results, labels)),
     ]
-    return (f"{masthead(_title(results), headline(results, labels), _facts(results))}{_contents()}<main>"
+    top = masthead(_title(results), headline(results, labels), _facts(results), description(results[0].scenario_text))
+    return (f"{top}{_contents()}<main>"
             f"{_verdict(results)}{cards(results, labels)}{''.join(sections)}</main>{footer()}")
 
 
@@ -75,13 +77,14 @@ def _contents() -> str:
     return f'<nav class="screen-only" aria-label="Parts of the report">{links}</nav>'
 
 
-def masthead(title: str, sentence: str, facts: str) -> str:
+def masthead(title: str, sentence: str, facts: str, about: str = "") -> str:
     """The top of a page: what it is about, the answer, and the choice of light or dark."""
+    described = f'<p class="about">{text(about)}</p>' if about else ""
     said = f'<p class="headline">{text(sentence)}</p>' if sentence else ""
     return (
         '<header class="masthead"><div class="topline"><span class="brand">holokube</span>'
         '<button type="button" id="theme" class="quiet" hidden>Theme: auto</button></div>'
-        f'<h1>{text(title)}</h1><p class="facts">{text(facts)}</p>{said}'
+        f'<h1>{text(title)}</h1>{described}<p class="facts">{text(facts)}</p>{said}'
         '<noscript><p class="empty">Scripts are switched off: the tables are complete, but charts, node wall and '
         "journal need them.</p></noscript></header>"
     )

@@ -17,6 +17,7 @@ from holokube.report.markup import BEST, empty, section, swatch, text
 from holokube.report.page import asset, page
 from holokube.report.payload import SERIES
 from holokube.report.reproduce import sweep_section
+from holokube.report.scenario_text import description
 from holokube.report.tables import best_of
 
 SAMPLES_MAX: Final = 240
@@ -46,7 +47,8 @@ def small_multiples_html(rows: Sequence[Row]) -> str:
         section("runs", "Runs", _table(sweep), note="★ marks the best of a column. Headings sort."),
         section("reproduce", "Run it again", sweep_section(sweep.results, [one for one, _ in rows])),
     ]
-    body = f"{masthead(title, _headline(sweep), _facts(sweep))}<main>{''.join(sections)}</main>{footer()}"
+    about = description(sweep.results[0].scenario_text)
+    body = f"{masthead(title, _headline(sweep), _facts(sweep), about)}<main>{''.join(sections)}</main>{footer()}"
     return page(f"{title}, sweep · holokube", body, scripts=_SCRIPTS, blocks={"sweep": _block(sweep)})
 
 

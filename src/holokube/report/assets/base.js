@@ -168,7 +168,7 @@ function startCopying() {
   for (const button of $$("button.copy")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const code = $("code", button.parentElement);
+      const code = $("code", button.closest(".command"));
       try {
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = "Copied";
@@ -179,6 +179,19 @@ function startCopying() {
       setTimeout(() => {
         button.textContent = "Copy";
       }, 1500);
+    });
+  }
+}
+
+// Each file with its own name, as the command expects it.
+function startSaving() {
+  for (const button of $$("button.save")) {
+    button.hidden = false;
+    button.setAttribute("aria-label", `Save ${button.dataset.name}`);
+    button.addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([$("code", button.closest(".command")).textContent]));
+      make("a", { href: address, download: button.dataset.name.split("/").at(-1) }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
     });
   }
 }

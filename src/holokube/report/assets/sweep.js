@@ -258,6 +258,7 @@ function startSorting() {
 async function start() {
   startTheme();
   startCopying();
+  startSaving();
   startSorting();
   if (!document.getElementById("sweep")) return;
   if (typeof DecompressionStream === "undefined") {
