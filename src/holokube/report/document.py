@@ -66,7 +66,7 @@ def _body(results: Sequence[RunResult], labels: Sequence[str]) -> str:
     ]
     top = masthead(_title(results), headline(results, labels), _facts(results), description(results[0].scenario_text))
     return (f"{top}{_contents()}<main>"
-            f"{_verdict(results)}{cards(results, labels)}{''.join(sections)}</main>{footer()}")
+            f"{verdict(results, told_in='assertions')}{cards(results, labels)}{''.join(sections)}</main>{footer()}")
 
 
 def _contents() -> str:
@@ -104,14 +104,15 @@ def _facts(results: Sequence[RunResult]) -> str:
     return f"{' / '.join(spans)} from {start_text(results[0].start)} · {seed_text} · {runs} · holokube {__version__}"
 
 
-def _verdict(results: Sequence[RunResult]) -> str:
+def verdict(results: Sequence[RunResult], *, told_in: str) -> str:
+    """Whether all assertions of all runs hold, with a link to the part of the page that says more."""
     lost, total = missed(results)
     if not total:
         return ""
     if lost:
-        return (f'<p class="verdict missed"><a href="#assertions"><span aria-hidden="true">✗</span> {lost} of {total} '
+        return (f'<p class="verdict missed"><a href="#{told_in}"><span aria-hidden="true">✗</span> {lost} of {total} '
                 "assertions missed</a></p>")
-    return (f'<p class="verdict holds"><a href="#assertions"><span aria-hidden="true">✓</span> all {total} assertions '
+    return (f'<p class="verdict holds"><a href="#{told_in}"><span aria-hidden="true">✓</span> all {total} assertions '
             "hold</a></p>")
 
 

@@ -15,7 +15,8 @@ const LITTLE = { width: 240, height: 96 };
 function measureText(unit, value) {
   if (value === null || value === undefined) return "–";
   if (unit === "usd") return usdText(value);
-  if (unit === "s") return value < 10 ? `${value.toFixed(1)}${NBSP}s` : spanText(value);
+  if (unit === "s" && value >= 10) return spanText(value);
+  if (unit === "s") return value.toLocaleString("en-US", { maximumFractionDigits: 1 }) + NBSP + "s";
   if (unit === "share") return percentText(value);
   return countText(value);
 }
