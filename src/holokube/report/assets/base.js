@@ -113,9 +113,13 @@ function elapsedText(atS) {
 }
 
 function spanText(seconds) {
-  if (seconds < 120) return `${Math.round(seconds)}${NBSP}s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)}${NBSP}min`;
-  return `${Math.floor(seconds / 3600)}${NBSP}h ${two(Math.round((seconds % 3600) / 60))}${NBSP}min`;
+  const whole = Math.round(seconds);
+  const parts = (large, name, small, smallName) => {
+    const rest = Math.floor((whole % large) / small);
+    return `${Math.floor(whole / large)}${NBSP}${name}${rest ? ` ${two(rest)}${NBSP}${smallName}` : ""}`;
+  };
+  if (whole < 60) return `${whole}${NBSP}s`;
+  return whole < 3600 ? parts(60, "min", 1, "s") : parts(3600, "h", 60, "min");
 }
 
 function announce(text) {
