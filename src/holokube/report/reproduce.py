@@ -125,9 +125,10 @@ def _beside(files: Sequence[NamedFile]) -> str:
     known = [file.name for file in files if file.text is not None]
     if known:
         parts.append(f", beside it the {'file' if len(known) == 1 else f'{len(known)} files'} below")
-    for file in files:
-        if file.text is None:
-            parts.append(f", and <code>{text(file.name)}</code>, which is too large to be in here ({text(file.size)})")
+    parts.extend(
+        f", and <code>{text(file.name)}</code>, which is too large to be in here ({text(file.size)})"
+        for file in files if file.text is None
+    )
     return "".join(parts)
 
 

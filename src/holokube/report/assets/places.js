@@ -4,7 +4,7 @@ const GAP = 2;
 // Room for the outline of a chosen tile.
 const EDGE = 2;
 const HEAD = 20;
-const TILE_HEIGHTS = [44, 38, 34, 30, 26, 23, 20, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3];
+const TILE_HEIGHTS = [72, 64, 56, 50, 44, 38, 34, 30, 26, 23, 20, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3];
 const TILE_PER_CORE = 0.38;
 
 // Gives each node a place that it keeps for life; a place is used again once its node is gone.
