@@ -454,3 +454,17 @@ def test_empty_runs_show_words_instead_of_empty_boxes(
     assert page.text("#journal-status") == "No decisions were taken in this run."
     assert page.complaints == []
     page.close()
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_the_widest_tiles_fill_their_row(
+    chromium: Chromium, results: list[RunResult], tmp_path: Path, width: int,
+) -> None:
+    nodes = tuple(replace(node, group="g", cpu_milli=8000, created_s=0.0, removed_s=None)
+                  for node in results[0].nodes[:30])
+    write_report([replace(results[0], nodes=nodes, pods=())], tmp_path / f"row-{width}.html")
+    page = open_ready(chromium, tmp_path / f"row-{width}.html", width=width)
+    left, top, wide, _ = page.box("#wall-canvas")
+    page.mouse("mouseMoved", left + wide - 6, top + 24)
+    assert page.evaluate("document.querySelector('#wall-panel button') !== null")
+    page.close()

@@ -46,7 +46,7 @@ class TradeOff {
       return;
     }
     this.width = width || this.home.clientWidth || 600;
-    const margin = { left: 62, right: 18, top: 12, bottom: 40 };
+    const margin = { left: 74, right: 18, top: 12, bottom: 40 };
     const height = clamp(this.width * 0.42, 230, 380);
     const inner = { w: this.width - margin.left - margin.right, h: height - margin.top - margin.bottom };
     const xTicks = valueTicks(
