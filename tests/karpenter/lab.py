@@ -30,6 +30,7 @@ from holokube.pricing.instance_types import (
 from holokube.runtime.app import App, Component
 from holokube.runtime.events import EventRecorder
 from holokube.runtime.informers import InformerSet
+from holokube.runtime.journal import Journal
 from holokube.testing import Cluster
 from tests.builders import deployment
 
@@ -102,11 +103,12 @@ class Controllers:
     ) -> None:  # fmt: skip
         rng = Rng(seed)
         self.metrics = KarpenterMetrics()
+        self.journal = Journal()
         informers = InformerSet(cluster.clock, client, rng.fork("informers"))
         recorder = EventRecorder(cluster.clock, client, COMPONENT, rng=rng.fork("events"))
         parts = build(
             cluster.clock, client, informers, recorder, rng.fork("karpenter"), settings, catalog, faults=faults,
-            metrics=self.metrics, installs_definitions=False, strategy=strategy,
+            metrics=self.metrics, installs_definitions=False, journal=self.journal, strategy=strategy,
         )  # fmt: skip
         self.parts = {part.name: part for part in parts}
         self.app = App(cluster.clock)

@@ -33,3 +33,10 @@ def test_a_single_one_more_is_shown_itself() -> None:
 
 def test_no_bars_leave_a_word_instead() -> None:
     assert "no node at all" in bars([{}, {"x": 0.0}], ["a", "b"], count, nothing="no node at all")
+
+
+def test_bars_of_several_runs_say_whose_they_are() -> None:
+    keys = '<p class="bar-keys" aria-hidden="true">'
+    drawn = bars([{"t": 1.0}, {"t": 2.0}], ["<a>", "b"], count, nothing="")
+    assert drawn.startswith(keys) and "&lt;a&gt;</span>" in drawn
+    assert keys not in bars([{"t": 1.0}], ["a"], count, nothing="")

@@ -83,3 +83,8 @@ def test_a_day_of_a_cluster_stays_small_enough_to_send() -> None:
     whole = len(report_html([day]))
     assert bare < 160_000
     assert (whole - bare) / len(day.pods) < 40
+
+
+def test_a_scenario_says_what_it_is_about(results: list[RunResult]) -> None:
+    about = "kind: Scenario\nspec: {description: 'A day of <b>a shop</b>.'}\n"
+    assert "A day of &lt;b&gt;a shop&lt;/b&gt;." in report_html([replace(results[0], scenario_text=about)])

@@ -29,7 +29,8 @@ def test_money(amount: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(("span_s", "shown"), [
-    (0, "0 s"), (0.44, "0.4 s"), (46.4, "46 s"), (119, "119 s"), (200, "3 min 20 s"), (240, "4 min"),
+    (0, "0 s"), (0.44, "0.4 s"), (46.4, "46 s"), (59.4, "59 s"), (69, "1 min 09 s"), (119, "1 min 59 s"), (3600, "1 h"),
+    (200, "3 min 20 s"), (240, "4 min"),
     (7500, "2 h 05 min"), (86400, "24 h"), (200_000, "2 d 07 h"), (-5, "-5 s"),
 ])
 def test_spans_of_time(span_s: float, shown: str) -> None:

@@ -23,7 +23,7 @@ def test_the_cheapest_is_named_with_what_it_costs_the_pods() -> None:
         run("ca", cost_usd=200, pending_p99_s=40, evictions=10, node_launches=50),
         run("karpenter", cost_usd=150, pending_p99_s=60, evictions=40, node_launches=30),
     ) == (
-        "karpenter is cheapest: $150.00, 25.0 % less than ca ($200.00). The price: longer waits for a place (p99 60 s "
+        "karpenter is cheapest: $150.00, 25.0 % less than ca ($200.00). The price: longer waits for a place (p99 1 min "
         "against 40 s) and more evictions (40 against 10); in return there are fewer node launches (30 against 50)."
     )
 
@@ -73,3 +73,9 @@ def test_without_prices_and_without_runs_there_is_still_a_sentence() -> None:
     assert said(run("a"), run("b")).startswith("No prices are known")
     assert said() == "There are no runs to report on."
     assert said(run("a", cost_usd=5), run("b")) == "a is the only one with a price: $5.00."
+
+
+def test_a_run_in_which_nothing_happens_is_no_bargain() -> None:
+    assert said(run("none", cost_usd=0, pods_created=0, nodes_max=0, evictions=0)) == (
+        "Nothing happened: no pod was made, and there was no node.")
+    assert "costs $0" in said(run("none", cost_usd=0, pods_created=3, nodes_max=0))

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.xdist_group("chromium")
 
 READY = "document.documentElement.dataset.ready === 'yes'"
 PLOT = "#charts .chart:nth-child(1) .plot"
+PLACES = f"[...document.querySelectorAll('{PLOT} .grid .tick')].map((one) => one.getAttribute('x1'))"
 TICKS = f"[...document.querySelectorAll('{PLOT} .grid text')].map((one) => one.textContent)"
 
 
@@ -141,8 +142,9 @@ def test_charts_can_be_used_with_the_keyboard_alone(page: Page) -> None:
     page.press("+")
     zoomed = page.evaluate(TICKS)
     assert zoomed != whole
+    before = page.evaluate(PLACES)
     page.press("ArrowRight", shift=True)
-    assert page.evaluate(TICKS) != zoomed
+    assert page.evaluate(PLACES) != before
     page.press("Enter")
     assert status(page).startswith("Mon 1")
     page.press("0")
@@ -289,6 +291,46 @@ def test_the_journal_is_searched_by_words_component_kind_and_time(page: Page, re
     assert page.text("#journal-status").startswith(f"{len(within)} of")
 
 
+def test_the_journal_can_be_asked_a_question(page: Page, results: list[RunResult]) -> None:
+    entries = results[0].decisions
+    name = next(one.subject for one in entries if one.decision.startswith("stays"))
+    stays = [one for one in entries if one.subject == name and one.decision.startswith("stays")]
+    for question in (f"Why did node {name} stay?", f"why was {name} kept", f'What keeps "{name}"'):
+        page.write("#journal-search", question)
+        assert page.text("#journal-status").startswith(f"{len(stays)} of {len(entries)} decisions with: ")
+    page.write("#journal-search", "why did nobody-knows-it stay?")
+    assert page.text("#journal-status").startswith("0 of")
+
+
+def test_the_end_of_a_long_name_is_seen_in_the_journal(
+    chromium: Chromium, results: list[RunResult], tmp_path: Path,
+) -> None:
+    name = f"group-{'x' * 200}-7k2p9"
+    long = replace(results[0], decisions=(Decision(1.0, "ca", "node", name, "removed"),))
+    write_report([long], tmp_path / "long-name.html")
+    page = open_ready(chromium, tmp_path / "long-name.html")
+    assert page.evaluate("document.querySelector('.entry .subject').textContent") == name
+    assert page.evaluate("(() => { const cell = document.querySelector('.entry .subject').getBoundingClientRect(); "
+                         "const end = document.querySelector('.entry .subject .end').getBoundingClientRect(); "
+                         "return end.width > 20 && end.right <= cell.right + 1; })()")
+    page.close()
+
+
+def test_files_are_saved_with_their_names(chromium: Chromium, results: list[RunResult], tmp_path: Path) -> None:
+    named = "kind: Scenario\nspec: {cluster: {manifests: [a/pool.yaml]}}\n\n# --- a/pool.yaml ---\n# kind: NodePool\n"
+    write_report([replace(results[0], scenario_text=named)], tmp_path / "files.html")
+    page = open_ready(chromium, tmp_path / "files.html")
+    chromium.call("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    page.evaluate("document.querySelectorAll('#reproduce details').forEach((one) => { one.open = true; })")
+    page.click("button.save[data-name='a/pool.yaml']")
+    for _ in range(600):
+        if not (tmp_path / "pool.yaml").exists():
+            page.settle()
+    assert (tmp_path / "pool.yaml").read_text() == "kind: NodePool\n"
+    assert page.complaints == []
+    page.close()
+
+
 def test_the_journal_follows_the_zoom_when_asked_to(page: Page, results: list[RunResult]) -> None:
     page.click("#journal-zoomed")
     assert page.text("#journal-status") == f"{len(results[0].decisions)} decisions."
@@ -350,6 +392,26 @@ def test_nothing_sticks_out_to_the_side(chromium: Chromium, report: Path, width:
     page.close()
 
 
+@pytest.mark.parametrize("runs", [2, 6])
+def test_names_as_long_as_they_may_be_do_not_stick_out(
+    chromium: Chromium, results: list[RunResult], tmp_path: Path, runs: int,
+) -> None:
+    long = [replace(results[0], scenario="s" * 63, policy=f"{place}{'p' * 62}") for place in range(runs)]
+    write_report(long, tmp_path / f"long-{runs}.html")
+    for width in (390, 820, 1440):
+        page = open_ready(chromium, tmp_path / f"long-{runs}.html", width=width, height=800)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.close()
+
+
+def test_a_table_of_many_runs_fills_the_width(chromium: Chromium, results: list[RunResult], tmp_path: Path) -> None:
+    write_report([replace(results[0], policy=f"run-{place}") for place in range(6)], tmp_path / "six.html")
+    page = open_ready(chromium, tmp_path / "six.html", width=1440)
+    assert page.evaluate("(() => { const body = document.querySelector('#summary tbody').getBoundingClientRect(); "
+                         "return Math.abs(body.width - document.querySelector('#summary').clientWidth); })()") < 2
+    page.close()
+
+
 def test_everything_that_can_be_used_has_a_name(page: Page) -> None:
     nameless = page.evaluate(
         "[...document.querySelectorAll('button, select, input, canvas[tabindex], [role=application], [role=listbox]')]"
@@ -387,6 +449,22 @@ def test_empty_runs_show_words_instead_of_empty_boxes(
     page = open_ready(chromium, tmp_path / "bare.html")
     assert page.text("#charts") == "No samples were taken in these runs."
     assert status(page) == "There was no node in this run."
+    assert page.evaluate("[...document.querySelectorAll('#wall-play, #wall-time, #wall-group, #wall-panel')]"
+                         ".filter((one) => one.offsetParent).length") == 0
     assert page.text("#journal-status") == "No decisions were taken in this run."
     assert page.complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_the_widest_tiles_fill_their_row(
+    chromium: Chromium, results: list[RunResult], tmp_path: Path, width: int,
+) -> None:
+    nodes = tuple(replace(node, group="g", cpu_milli=8000, created_s=0.0, removed_s=None)
+                  for node in results[0].nodes[:30])
+    write_report([replace(results[0], nodes=nodes, pods=())], tmp_path / f"row-{width}.html")
+    page = open_ready(chromium, tmp_path / f"row-{width}.html", width=width)
+    left, top, wide, _ = page.box("#wall-canvas")
+    page.mouse("mouseMoved", left + wide - 6, top + 24)
+    assert page.evaluate("document.querySelector('#wall-panel button') !== null")
     page.close()

@@ -73,3 +73,21 @@ def test_a_list_is_shown_as_the_file_that_the_command_reads() -> None:
 def test_a_sweep_shows_one_scenario_however_often_its_values_change() -> None:
     other = replace(RUN, scenario_text=SCENARIO_TEXT + "# changed")
     assert words(sweep_section([RUN, other], [{"a": "1"}, {"a": "2"}])).count("kind: Scenario") == 1
+
+
+FILES = SCENARIO_TEXT + "# node-pool.yaml is named here\nmore: cluster.json.gz node-pool.yaml\n\n" + (
+    "# --- node-pool.yaml ---\n# kind: NodePool\n# spec: {}\n\n# --- cluster.json.gz ---\n"
+    f"# 70000 bytes, too much to be shown here; SHA-256 {'0' * 64}\n")
+
+
+def test_files_that_a_scenario_names_are_files_of_their_own_again() -> None:
+    section = run_section([replace(RUN, scenario_text=FILES)], ["karpenter"])
+    said = words(section)
+    assert "as shop-day.yaml, beside it the file below, and cluster.json.gz, which is too large to be in here" in said
+    assert "(70000 bytes, SHA-256 000" in said
+    assert "kind: NodePool\nspec: {}\n" in said and "# kind: NodePool" not in said
+    assert section.count('data-name="node-pool.yaml"') == 1 and section.count('data-name="shop-day.yaml"') == 1
+
+
+def test_a_scenario_without_files_asks_for_none() -> None:
+    assert "as shop-day.yaml, then" in words(run_section([RUN], ["karpenter"]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holokube.lab.results import RunResult, Series
+from holokube.lab.results import Outcome, RunResult, Series
 from holokube.report import small_multiples_html, write_sweep_report
 from holokube.report.columns import unpack
 from holokube.report.figures import NO_BREAK
@@ -64,7 +64,7 @@ def test_the_table_has_the_settings_and_numbers_to_sort_by() -> None:
     source = small_multiples_html(rows())
     body = source[source.index("<tbody>"):source.index("</tbody>")]
     first = re.findall(r'data-value="([^"]*)"', body.split("</tr>")[0])
-    assert first[:4] == ["ca", "2", "1m", "22.0"]
+    assert first[:5] == ["ca", "2", "1m", "1", "22.0"]
     assert body.count("<tr") == 8
 
 
@@ -110,3 +110,20 @@ def test_no_rows_and_rows_without_prices_make_pages_too() -> None:
     assert "There are no runs to report on." in words(small_multiples_html([]))
     unpriced: RunResult = replace(RUN, summary={})
     assert "No prices are known" in words(small_multiples_html([({"a": "1"}, unpriced), ({"a": "2"}, unpriced)]))
+
+
+def test_missed_assertions_are_told_at_the_top_and_in_the_row_of_their_run() -> None:
+    (first, one), (second, other) = rows()[:2]
+    lost, kept = Outcome("pending_p90_s < 60", False, 70.0), Outcome("evictions < 9", True, 1.0)
+    source = small_multiples_html([
+        (first, replace(one, outcomes=(lost, kept))), (second, replace(other, outcomes=(kept,)))])
+    assert "✗ 1 of 3 assertions missed" in words(source)
+    told = re.findall(r'<td class="left (missed|holds)" data-value="(\d)">', source)
+    assert told == [("missed", "1"), ("holds", "0")]
+    assert "missedpending_p90_s < 60" in words(source)
+    assert "Assertions" not in words(small_multiples_html([(first, replace(one, outcomes=()))]))
+
+
+def test_a_single_run_is_not_the_cheapest_of_many() -> None:
+    said = words(small_multiples_html(rows()[:1]))
+    assert "1 run ·" in said and "Cheapest" not in said

@@ -64,7 +64,7 @@ def test_assertions_are_told_by_word_and_sign_with_what_was_measured() -> None:
     second = replace(RUN, outcomes=(Outcome("pending_p99_s < 60", True, 10.0),))
     table = rows(outcomes_table([first, second], ["a", "b"]))
     assert table == {
-        "pending_p99_s &lt; 60": ["✗ missed 90 s", "✓ holds 10 s"],
+        "pending_p99_s &lt; 60": ["✗ missed 1 min 30 s", "✓ holds 10 s"],
         "cost_usd &lt; 9": ["✓ holds $5.00", "\u2013"],
     }
     assert missed([first, second]) == (1, 3)
@@ -78,3 +78,9 @@ def test_cards_name_the_baseline_and_the_cheapest() -> None:
     shown = words(cards([run("a", cost_usd=100), run("b", cost_usd=80)], ["a", "b"]), between=" ")
     assert re.search(r"a\s+\$100\.00\s+baseline", shown)
     assert re.search(r"b\s+★\s+best:\s+\$80\.00\s+\u221220\.0 %", shown)
+
+
+def test_more_runs_than_fit_beside_each_other_are_scrolled() -> None:
+    for number, scrolled in ((4, False), (6, True)):
+        table = summary_table([RUN] * number, [f"run-{place}" for place in range(number)])
+        assert table.startswith('<div class="scroller">') is scrolled

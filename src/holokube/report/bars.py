@@ -7,7 +7,7 @@ from math import fsum
 from typing import Final
 
 from holokube.report.figures import NOTHING
-from holokube.report.markup import empty, style_class, text
+from holokube.report.markup import bar_swatch, empty, style_class, text
 
 ROWS_MAX: Final = 12
 
@@ -34,7 +34,16 @@ def bars(
     if rest:
         groups.append((f"{len(rest)} others", [fsum(one.get(name, 0.0) for name in rest) for one in amounts]))
     largest = max(value for _, values in groups for value in values)
-    return f'<ul class="bars">{"".join(_group(*group, labels, figure, largest) for group in groups)}</ul>'
+    listed = "".join(_group(*group, labels, figure, largest) for group in groups)
+    return f'{_legend(labels)}<ul class="bars">{listed}</ul>'
+
+
+def _legend(labels: Sequence[str]) -> str:
+    """Whose bar is which; those who hear the page are told at each bar."""
+    if len(labels) < 2:
+        return ""
+    names = "".join(f"<span>{bar_swatch(index)}{text(label)}</span>" for index, label in enumerate(labels))
+    return f'<p class="bar-keys" aria-hidden="true">{names}</p>'
 
 
 def _group(

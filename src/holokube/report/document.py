@@ -16,6 +16,7 @@ from holokube.report.markup import empty, section, swatch, text
 from holokube.report.page import asset, page
 from holokube.report.payload import journal_block, series_block, wall_block
 from holokube.report.reproduce import run_section
+from holokube.report.scenario_text import description
 from holokube.report.tables import cards, missed, outcomes_table, summary_table
 
 _SCRIPTS = ("base.js", "axes.js", "charts.js", "places.js", "tiles.js", "wall.js", "journal.js", "report.js")
@@ -63,8 +64,9 @@ def _body(results: Sequence[RunResult], labels: Sequence[str]) -> str:
         section("assertions", "Assertions", outcomes_table(results, labels)),
         section("reproduce", "Run it again", run_section(results, labels)),
     ]
-    return (f"{masthead(_title(results), headline(results, labels), _facts(results))}{_contents()}<main>"
-            f"{_verdict(results)}{cards(results, labels)}{''.join(sections)}</main>{footer()}")
+    top = masthead(_title(results), headline(results, labels), _facts(results), description(results[0].scenario_text))
+    return (f"{top}{_contents()}<main>"
+            f"{verdict(results, told_in='assertions')}{cards(results, labels)}{''.join(sections)}</main>{footer()}")
 
 
 def _contents() -> str:
@@ -75,13 +77,14 @@ def _contents() -> str:
     return f'<nav class="screen-only" aria-label="Parts of the report">{links}</nav>'
 
 
-def masthead(title: str, sentence: str, facts: str) -> str:
+def masthead(title: str, sentence: str, facts: str, about: str = "") -> str:
     """The top of a page: what it is about, the answer, and the choice of light or dark."""
+    described = f'<p class="about">{text(about)}</p>' if about else ""
     said = f'<p class="headline">{text(sentence)}</p>' if sentence else ""
     return (
         '<header class="masthead"><div class="topline"><span class="brand">holokube</span>'
         '<button type="button" id="theme" class="quiet" hidden>Theme: auto</button></div>'
-        f'<h1>{text(title)}</h1><p class="facts">{text(facts)}</p>{said}'
+        f'<h1>{text(title)}</h1>{described}<p class="facts">{text(facts)}</p>{said}'
         '<noscript><p class="empty">Scripts are switched off: the tables are complete, but charts, node wall and '
         "journal need them.</p></noscript></header>"
     )
@@ -101,14 +104,15 @@ def _facts(results: Sequence[RunResult]) -> str:
     return f"{' / '.join(spans)} from {start_text(results[0].start)} · {seed_text} · {runs} · holokube {__version__}"
 
 
-def _verdict(results: Sequence[RunResult]) -> str:
+def verdict(results: Sequence[RunResult], *, told_in: str) -> str:
+    """Whether all assertions of all runs hold, with a link to the part of the page that says more."""
     lost, total = missed(results)
     if not total:
         return ""
     if lost:
-        return (f'<p class="verdict missed"><a href="#assertions"><span aria-hidden="true">✗</span> {lost} of {total} '
+        return (f'<p class="verdict missed"><a href="#{told_in}"><span aria-hidden="true">✗</span> {lost} of {total} '
                 "assertions missed</a></p>")
-    return (f'<p class="verdict holds"><a href="#assertions"><span aria-hidden="true">✓</span> all {total} assertions '
+    return (f'<p class="verdict holds"><a href="#{told_in}"><span aria-hidden="true">✓</span> all {total} assertions '
             "hold</a></p>")
 
 

@@ -34,9 +34,9 @@ def seconds(value: float) -> str:
     if value < 10:
         return f"{value:.1f}".removesuffix(".0") + f"{NO_BREAK}s"
     whole = round(value)
-    if whole < 120:
+    if whole < 60:
         return f"{whole}{NO_BREAK}s"
-    if whole < 2 * 3600:
+    if whole < 3600:
         return _two(whole, 60, "min", 1, "s")
     if whole < 48 * 3600:
         return _two(whole, 3600, "h", 60, "min")

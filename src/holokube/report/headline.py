@@ -15,6 +15,8 @@ def headline(results: Sequence[RunResult], labels: Sequence[str]) -> str:
     """What a reader should know who reads nothing else; plain text."""
     if not results:
         return "There are no runs to report on."
+    if all(result.summary.get("pods_created") == 0 and result.summary.get("nodes_max") == 0 for result in results):
+        return "Nothing happened: no pod was made, and there was no node."
     priced = [index for index, result in enumerate(results) if result.summary.get("cost_usd") is not None]
     if not priced:
         return "No prices are known for these nodes, so the runs are compared by waiting time and churn only."

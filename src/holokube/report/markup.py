@@ -28,6 +28,12 @@ def swatch(index: int) -> str:
             '<line x1="1" y1="5" x2="21" y2="5"/></svg>')
 
 
+def bar_swatch(index: int) -> str:
+    """A bit of a run's bars, to be set before its name."""
+    return (f'<svg class="swatch {style_class(index)}" width="16" height="10" aria-hidden="true">'
+            '<rect width="16" height="10" rx="1"/></svg>')
+
+
 def section(identity: str, title: str, body: str, *, note: str = "", kind: str = "") -> str:
     """A part of the page under a heading of its own."""
     said = f'<p class="note">{text(note)}</p>' if note else ""

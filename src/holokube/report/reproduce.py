@@ -7,12 +7,12 @@ import io
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from holokube.kube.yaml_text import YamlError, load_documents
 from holokube.lab.results import RunResult
+from holokube.lab.scenario.appendix import NamedFile, take_apart
 from holokube.lab.scenario.model import POLICY_KINDS
 from holokube.report.markup import text
+from holokube.report.scenario_text import policy_names
 
 
 def run_section(results: Sequence[RunResult], labels: Sequence[str]) -> str:
@@ -41,7 +41,8 @@ def sweep_section(results: Sequence[RunResult], settings: Sequence[Mapping[str, 
         policies = policies_of(scenario_text, [results[index].policy for index in runs])
         mine = list({tuple(settings[index].items()): dict(settings[index]) for index in runs}.values())
         shell = sweep_command(file_name(scenario), mine, policies)
-        listed = "" if is_grid(mine) else _code("Save the list of settings as settings.csv", as_csv(mine), shown=True)
+        listed = "" if is_grid(mine) else _code(
+            "The list of settings: settings.csv", "settings.csv", as_csv(mine), shown=True)
         parts.append(_block("Save", file_name(scenario), shell, scenario, scenario_text, shown=False, more=listed))
     return "".join(parts)
 
@@ -51,7 +52,7 @@ def policies_of(scenario_text: str, labels: Sequence[str]) -> list[str]:
 
     Runs of a variant are labelled with its name, after that of the policy where there are several.
     """
-    known = {*POLICY_KINDS, *_names(scenario_text)}
+    known = {*POLICY_KINDS, *policy_names(scenario_text)}
     found = []
     for label in labels:
         name = label if label in known else label.rpartition("/")[0]
@@ -59,21 +60,6 @@ def policies_of(scenario_text: str, labels: Sequence[str]) -> list[str]:
             return []
         found.append(name)
     return list(dict.fromkeys(found))
-
-
-def _names(scenario_text: str) -> list[str]:
-    try:
-        documents = load_documents(scenario_text.encode())
-    except YamlError:
-        return []
-    spec = _mapping(_mapping(documents[0] if documents else None).get("spec"))
-    policies = spec.get("policies")
-    named = (_mapping(policy).get("name") for policy in (policies if isinstance(policies, list) else ()))
-    return [name for name in named if isinstance(name, str)]
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def run_command(name: str, policies: Sequence[str], seed: int) -> str:
@@ -125,17 +111,39 @@ def file_name(scenario: str) -> str:
 def _block(
     start: str, name: str, shell: str, scenario: str, scenario_text: str, *, shown: bool, more: str = "",
 ) -> str:
+    alone, files = take_apart(scenario_text)
     return (
-        f'<div class="again"><p>{text(start)} the scenario as <code>{text(name)}</code> (beside the files it names), '
-        f'then</p><div class="command"><pre><code>{text(shell)}</code></pre>'
-        '<button type="button" class="quiet copy" hidden>Copy</button></div>'
-        f"{more}{_code(f'Scenario {scenario}', scenario_text, shown=shown)}</div>"
+        f'<div class="again"><p>{text(start)} the scenario as <code>{text(name)}</code>{_beside(files)}, then</p>'
+        f'<div class="command"><pre><code>{text(shell)}</code></pre>{_tools()}</div>'
+        f"{more}{_code(f'Scenario {scenario}', name, alone, shown=shown)}{''.join(_file(file) for file in files)}</div>"
     )
 
 
-def _code(title: str, source: str, *, shown: bool) -> str:
+def _beside(files: Sequence[NamedFile]) -> str:
+    """What must lie beside the scenario, and whether it is in the report."""
+    parts = []
+    known = [file.name for file in files if file.text is not None]
+    if known:
+        parts.append(f", beside it the {'file' if len(known) == 1 else f'{len(known)} files'} below")
+    parts.extend(
+        f", and <code>{text(file.name)}</code>, which is too large to be in here ({text(file.size)})"
+        for file in files if file.text is None
+    )
+    return "".join(parts)
+
+
+def _file(file: NamedFile) -> str:
+    return "" if file.text is None else _code(file.name, file.name, file.text, shown=False)
+
+
+def _code(title: str, name: str, source: str, *, shown: bool) -> str:
     return (
         f"<details{' open' if shown else ''}><summary>{text(title)}</summary>"
-        f'<div class="command"><pre class="scenario"><code>{text(source)}</code></pre>'
-        '<button type="button" class="quiet copy" hidden>Copy</button></div></details>'
+        f'<div class="command"><pre class="scenario"><code>{text(source)}</code></pre>{_tools(name)}</div></details>'
     )
+
+
+def _tools(name: str = "") -> str:
+    """To copy what is shown, and to save it where it is a file."""
+    save = f'<button type="button" class="quiet save" data-name="{text(name)}" hidden>Save</button>' if name else ""
+    return f'<span class="tools">{save}<button type="button" class="quiet copy" hidden>Copy</button></span>'

@@ -11,12 +11,13 @@ from typing import Any, Final
 from holokube import __version__
 from holokube.lab.results import MEASURE_BY_NAME, Measure, RunResult
 from holokube.report.columns import Column, floats, pack
-from holokube.report.document import footer, masthead
+from holokube.report.document import footer, masthead, verdict
 from holokube.report.figures import NOTHING, seconds, share, start_text, usd, value_text
 from holokube.report.markup import BEST, empty, section, swatch, text
 from holokube.report.page import asset, page
 from holokube.report.payload import SERIES
 from holokube.report.reproduce import sweep_section
+from holokube.report.scenario_text import description
 from holokube.report.tables import best_of
 
 SAMPLES_MAX: Final = 240
@@ -46,7 +47,9 @@ def small_multiples_html(rows: Sequence[Row]) -> str:
         section("runs", "Runs", _table(sweep), note="★ marks the best of a column. Headings sort."),
         section("reproduce", "Run it again", sweep_section(sweep.results, [one for one, _ in rows])),
     ]
-    body = f"{masthead(title, _headline(sweep), _facts(sweep))}<main>{''.join(sections)}</main>{footer()}"
+    about = description(sweep.results[0].scenario_text)
+    top = masthead(title, _headline(sweep), _facts(sweep), about)
+    body = f"{top}<main>{verdict(sweep.results, told_in='runs')}{''.join(sections)}</main>{footer()}"
     return page(f"{title}, sweep · holokube", body, scripts=_SCRIPTS, blocks={"sweep": _block(sweep)})
 
 
@@ -90,7 +93,8 @@ def _headline(sweep: _Sweep) -> str:
         return "No prices are known for these nodes, so the runs are compared by waiting time and churn only."
     cheapest = min(costs, key=lambda index: (costs[index], index))
     dearest = max(costs, key=lambda index: (costs[index], -index))
-    sentence = f"Cheapest of {len(sweep.results)} runs: {sweep.label(cheapest)}, {usd(costs[cheapest])}"
+    start = f"Cheapest of {len(sweep.results)} runs: " if len(sweep.results) > 1 else ""
+    sentence = f"{start}{sweep.label(cheapest)}, {usd(costs[cheapest])}"
     waits = {index: wait for index, result in enumerate(sweep.results)
              if (wait := result.summary.get("pending_p99_s")) is not None}
     if cheapest in waits:
@@ -113,7 +117,8 @@ def _headline(sweep: _Sweep) -> str:
 def _facts(sweep: _Sweep) -> str:
     fixed = {name: value for name, value in sweep.settings[0].items() if name not in (*sweep.varying, "seed")}
     first = sweep.results[0]
-    parts = [f"{seconds(first.duration_s)} from {start_text(first.start)}", f"{len(sweep.results)} runs"]
+    runs = f"{len(sweep.results)} run{'' if len(sweep.results) == 1 else 's'}"
+    parts = [f"{seconds(first.duration_s)} from {start_text(first.start)}", runs]
     parts += [f"{name}={value}" for name, value in fixed.items()]
     seeds = list(dict.fromkeys(result.seed for result in sweep.results))
     if "seed" not in sweep.varying:
@@ -147,6 +152,9 @@ def _table(sweep: _Sweep) -> str:
     best = {measure.name: best_of(measure, sweep.results) for measure in measures}
     names = [*sweep.varying]
     heads = "".join(_head(name, "left") for name in (["Policy"] if len(sweep.policies) > 1 else []) + names)
+    asserted = any(result.outcomes for result in sweep.results)
+    if asserted:
+        heads += _head("Assertions", "left")
     heads += "".join(_head(measure.title, "") for measure in measures)
     rows = []
     for index, result in enumerate(sweep.results):
@@ -157,6 +165,8 @@ def _table(sweep: _Sweep) -> str:
         for name in names:
             value = sweep.settings[index].get(name, NOTHING)
             cells += f'<td class="left" data-value="{text(value)}">{text(value)}</td>'
+        if asserted:
+            cells += _outcomes(result)
         for measure in measures:
             number = result.summary.get(measure.name)
             mark = BEST if index in best[measure.name] else ""
@@ -168,9 +178,21 @@ def _table(sweep: _Sweep) -> str:
             f'<tbody>{"".join(rows)}</tbody></table></div>')
 
 
+def _outcomes(result: RunResult) -> str:
+    lost = [outcome.text for outcome in result.outcomes if not outcome.holds]
+    if lost:
+        said = "".join(f"<div><code>{text(one)}</code></div>" for one in lost)
+        return f'<td class="left missed" data-value="{len(lost)}"><span aria-hidden="true">✗</span> missed{said}</td>'
+    if result.outcomes:
+        return '<td class="left holds" data-value="0"><span aria-hidden="true">✓</span> hold</td>'
+    return f'<td class="left" data-value="">{NOTHING}</td>'
+
+
 def _head(title: str, side: str) -> str:
     classes = f' class="{side}"' if side else ""
-    return f'<th scope="col"{classes}><button type="button" class="sort">{text(title)}</button></th>'
+    # Paths of settings are long words.
+    shown = text(title).replace("[", "<wbr>[").replace(".", ".<wbr>")
+    return f'<th scope="col"{classes}><button type="button" class="sort">{shown}</button></th>'
 
 
 def _block(sweep: _Sweep) -> str:

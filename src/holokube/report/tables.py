@@ -9,6 +9,8 @@ from holokube.lab.results import MEASURE_BY_NAME, MEASURES, Measure, RunResult
 from holokube.report.figures import NOTHING, count, difference_text, usd, value_text
 from holokube.report.markup import BEST, empty, swatch, text
 
+_ABREAST_MAX: Final = 4
+"""So many runs fit beside each other on a phone; a table with more is scrolled."""
 _CARD_MEASURES: Final = (
     ("pending_p99_s", "pending, p99"),
     ("evictions", "evictions"),
@@ -66,11 +68,16 @@ def summary_table(results: Sequence[RunResult], labels: Sequence[str]) -> str:
         f'<th scope="col" role="columnheader">{swatch(index)}<span>{text(label)}</span></th>'
         for index, label in enumerate(labels)
     )
-    return (
-        f'<table class="summary n{min(len(results), 5)}" role="table"><thead role="rowgroup"><tr role="row">'
-        f'<th scope="col" role="columnheader" class="corner">Measure</th>{heads}</tr></thead>'
+    return _table("summary", "Measure", heads, rows, len(results))
+
+
+def _table(kind: str, corner: str, heads: str, rows: Sequence[str], runs: int) -> str:
+    table = (
+        f'<table class="{kind} n{min(runs, _ABREAST_MAX + 1)}" role="table"><thead role="rowgroup"><tr role="row">'
+        f'<th scope="col" role="columnheader" class="corner">{text(corner)}</th>{heads}</tr></thead>'
         f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
     )
+    return f'<div class="scroller">{table}</div>' if runs > _ABREAST_MAX else table
 
 
 def _summary_row(measure: Measure, results: Sequence[RunResult]) -> str:
@@ -132,11 +139,7 @@ def outcomes_table(results: Sequence[RunResult], labels: Sequence[str]) -> str:
                          f'{word}</span><span class="change">{text(measured)}</span></td>')
         rows.append(f'<tr role="row"><th scope="row" role="rowheader"><code>{text(asserted)}</code></th>'
                     f'{"".join(cells)}</tr>')
-    return (
-        f'<table class="summary outcomes n{min(len(results), 5)}" role="table"><thead role="rowgroup"><tr role="row">'
-        f'<th scope="col" role="columnheader" class="corner">Assertion</th>{heads}</tr></thead>'
-        f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
-    )
+    return _table("summary outcomes", "Assertion", heads, rows, len(results))
 
 
 def missed(results: Sequence[RunResult]) -> tuple[int, int]:

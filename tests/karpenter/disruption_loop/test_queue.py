@@ -97,6 +97,20 @@ def test_when_a_replacement_is_deleted_everything_is_taken_back() -> None:
     play(scenario)
 
 
+def test_the_journal_does_not_leave_it_at_a_removal_that_is_given_up() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async with lab(cluster, node_pool(), workload("web", 8), delay="2m") as here:
+            old = await shrink(here)
+            (new,) = [one for one in await here.claims() if one["metadata"]["name"] != old["metadata"]["name"]]
+            await cluster.client.delete(NODE_CLAIMS, new["metadata"]["name"])
+            await cluster.clock.sleep(3)
+            decisions = [one for one in here.running.journal if one.subject == old["status"]["nodeName"]]
+            assert [one.decision for one in decisions][-2:] == ["removed", "stays: DisruptionFailed"]
+            assert new["metadata"]["name"] in decisions[-1].reasons[0]
+
+    play(scenario)
+
+
 def test_a_replacement_that_does_not_come_within_ten_minutes_is_not_waited_for() -> None:
     async def scenario(cluster: Cluster) -> None:
         async with lab(cluster, node_pool(), workload("web", 8), delay="30s") as here:

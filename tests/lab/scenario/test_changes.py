@@ -7,7 +7,7 @@ import pytest
 
 from holokube.lab.scenario.changes import apply_overrides, merge_variant, parse_override
 from holokube.lab.scenario.curves import Diurnal
-from holokube.lab.scenario.document import parse_document
+from holokube.lab.scenario.document import parse_document, read_document
 from holokube.lab.scenario.errors import ScenarioError
 from holokube.lab.scenario.reading import build_scenario, read_scenario
 from tests.lab.scenario.texts import HEAD, spec, workload, written
@@ -165,3 +165,17 @@ def test_files_of_a_variant_are_relative_to_it(tmp_path: Path) -> None:
     variant = written(folder, spec("cluster: {manifests: [extra.yaml]}\n"), "more.yaml")
     (obj,) = read_scenario(base, variants=[variant]).cluster.objects
     assert obj["metadata"]["name"] == "extra"
+
+
+def test_what_is_written_does_not_tell_where_the_files_lay(tmp_path: Path) -> None:
+    texts = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        base, variant = folder / "base.yaml", folder / "variant.yaml"
+        base.write_text("metadata: {name: s}\nspec: {seed: 1}\n")
+        variant.write_text("metadata: {name: v}\n")
+        merged = merge_variant(read_document(base), read_document(variant))
+        assert merged.text.startswith("# base.yaml with variant.yaml\n")
+        texts.append(apply_overrides(merged, {"spec.seed": 2}).text)
+    assert texts[0] == texts[1]
+    assert texts[0].startswith("# base.yaml with spec.seed=2\n")

@@ -199,6 +199,9 @@ class DisruptionQueue(ControllerComponent):
         await self._marker.unmark(one.node for one in command.candidates)
         self._state.unmark_for_deletion(step.queued.provider_ids)
         del self._commands[key]
+        for one in command.candidates:
+            # The journal has said that they go.
+            self._publisher.decided("node", one.name, "stays: DisruptionFailed", step.why, method=command.method)
 
 
 def _failed(command: Command, why: str) -> CommandFailed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any, Final
 
 import yaml
@@ -25,7 +26,12 @@ def merge_variant(base: Document, variant: Document) -> Document:
     A field without a value takes the base's away.
     """
     root = _merged(base.root, variant.root)
-    return Document(root, _written(root, f"{base.path} with {variant.path}"), base.path)
+    return Document(root, _written(root, f"{_file(base)} with {_file(variant)}"), base.path)
+
+
+def _file(document: Document) -> str:
+    # Not its folder: results are the same wherever they come from, and reports are shared.
+    return PurePath(document.path).name
 
 
 def _merged(base: Marked, variant: Marked) -> Marked:
@@ -78,7 +84,7 @@ def apply_overrides(document: Document, overrides: Mapping[str, Any]) -> Documen
     if not overrides:
         return document
     told = ", ".join(f"{path}={value}" for path, value in overrides.items())
-    return Document(root, _written(root, f"{document.path} with {told}"), document.path)
+    return Document(root, _written(root, f"{_file(document)} with {told}"), document.path)
 
 
 def split_override(text: str) -> tuple[str, str]:

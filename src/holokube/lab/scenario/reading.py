@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from holokube.kube.types import JsonObject
+from holokube.lab.scenario.appendix import appendix
 from holokube.lab.scenario.changes import apply_overrides, merge_variant
 from holokube.lab.scenario.document import Document, Marked, read_document
 from holokube.lab.scenario.errors import ScenarioError, Told, choose_among
@@ -19,7 +19,6 @@ from holokube.lab.scenario.values import Name, Reading, mapping_of
 
 __all__ = ["apply_overrides", "build_scenario", "merge_variant", "read_document", "read_scenario"]
 
-_APPENDIX_MAX_BYTES: Final = 65_536
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec")
 
 
@@ -45,7 +44,7 @@ def build_scenario(document: Document) -> Scenario:
         raise ScenarioError(sorted(reading.problems, key=lambda one: one.mark)) from None
     if reading.problems:
         raise ScenarioError(sorted(reading.problems, key=lambda one: one.mark))
-    text = document.text + _appendix(reading.files)
+    text = document.text + appendix(reading.files)
     scenario = dataclasses.replace(scenario, text=text, workloads=tuple(_copies(scenario.workloads)))
     if isinstance(spec.value, dict) and "start" not in spec.value:
         scenario = _after_snapshot(scenario)
@@ -70,24 +69,6 @@ def _with_nodes_of_trace(scenario: Scenario) -> Scenario:
         cluster=dataclasses.replace(cluster, manifests=(*cluster.manifests, *nodes)),
         timeline=dataclasses.replace(timeline, objects=others),
     )
-
-
-def _appendix(files: Mapping[str, Path]) -> str:
-    """The files that a scenario names, as comments: without them nobody could run it again."""
-    found = []
-    for name, path in files.items():
-        data = path.read_bytes()
-        found.append(f"\n# --- {name} ---")
-        try:
-            text = data.decode() if len(data) <= _APPENDIX_MAX_BYTES else None
-        except UnicodeDecodeError:
-            text = None
-        if text is None:
-            digest = hashlib.sha256(data).hexdigest()
-            found.append(f"# {len(data)} bytes, too much to be shown here; SHA-256 {digest}")
-        else:
-            found.extend(f"# {line}".rstrip() for line in text.splitlines())
-    return "\n".join(found) + "\n" if found else ""
 
 
 def _head(root: Marked, reading: Reading) -> tuple[str, Marked]:

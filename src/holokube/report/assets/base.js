@@ -113,9 +113,13 @@ function elapsedText(atS) {
 }
 
 function spanText(seconds) {
-  if (seconds < 120) return `${Math.round(seconds)}${NBSP}s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)}${NBSP}min`;
-  return `${Math.floor(seconds / 3600)}${NBSP}h ${two(Math.round((seconds % 3600) / 60))}${NBSP}min`;
+  const whole = Math.round(seconds);
+  const parts = (large, name, small, smallName) => {
+    const rest = Math.floor((whole % large) / small);
+    return `${Math.floor(whole / large)}${NBSP}${name}${rest ? ` ${two(rest)}${NBSP}${smallName}` : ""}`;
+  };
+  if (whole < 60) return `${whole}${NBSP}s`;
+  return whole < 3600 ? parts(60, "min", 1, "s") : parts(3600, "h", 60, "min");
 }
 
 function announce(text) {
@@ -168,7 +172,7 @@ function startCopying() {
   for (const button of $$("button.copy")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
-      const code = $("code", button.parentElement);
+      const code = $("code", button.closest(".command"));
       try {
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = "Copied";
@@ -179,6 +183,19 @@ function startCopying() {
       setTimeout(() => {
         button.textContent = "Copy";
       }, 1500);
+    });
+  }
+}
+
+// Each file with its own name, as the command expects it.
+function startSaving() {
+  for (const button of $$("button.save")) {
+    button.hidden = false;
+    button.setAttribute("aria-label", `Save ${button.dataset.name}`);
+    button.addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([$("code", button.closest(".command")).textContent]));
+      make("a", { href: address, download: button.dataset.name.split("/").at(-1) }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
     });
   }
 }

@@ -131,7 +131,7 @@ class Chart {
     const { fromS, toS, startS } = this.span;
     const height = HEIGHT - MARGIN.top - MARGIN.bottom;
     this.svg.setAttribute("viewBox", `0 0 ${this.box} ${HEIGHT}`);
-    const ticks = this.kind.share && this.highest() <= 1 ? shareTicks(this.highest()) : valueTicks(this.highest(), 4);
+    const ticks = this.kind.share && this.highest() <= 1 ? shareTicks(this.highest()) : valueTicks(this.highest(), 5);
     // A little more than the highest tick, so that a line along it keeps its full width.
     const top = ticks[ticks.length - 1] * 1.015;
     this.top = top;
@@ -148,9 +148,10 @@ class Chart {
       grid.append(
         draw("line", { class: "tick", x1: x, x2: x, y1: HEIGHT - MARGIN.bottom, y2: HEIGHT - MARGIN.bottom + 4 }),
       );
-      if (x > MARGIN.left + 8 && x < this.box - MARGIN.right - 12) {
-        grid.append(draw("text", { x, y: HEIGHT - 5, "text-anchor": "middle" }, tick.text));
-      }
+      // At either end of the axis a name has no room on both sides of its tick.
+      const anchor = x < MARGIN.left + 8 ? "start" : x > this.box - MARGIN.right - 12 ? "end" : "middle";
+      const at = anchor === "start" ? MARGIN.left - 4 : anchor === "end" ? this.box - 2 : x;
+      grid.append(draw("text", { x: at, y: HEIGHT - 5, "text-anchor": anchor }, tick.text));
     }
     this.marks = draw("g", { class: "marks" });
     this.drawMarks(height);

@@ -2,6 +2,12 @@
 
 const PRINTED_MOST = 80;
 const LATEST = 3;
+const TAIL = 12;
+// Words of questions: whoever asks "why did node x stay?" looks for node, x and stay.
+const ASKING = new Set(
+  ("a about an and are at by can did do does for from had has have how i in is it its my of on or our so that the " +
+    "then there this to was we were what when where which who why with").split(" "),
+);
 
 class JournalView {
   constructor(span) {
@@ -90,15 +96,12 @@ class JournalView {
   search() {
     const { columns, strings, tick_s: tickS } = this.data;
     const lower = this.lower.get(this.run);
-    const words = $("#journal-search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const hits = words.map((word) => lower.map((one) => one.includes(word)));
+    const typed = $("#journal-search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const component = strings.indexOf($("#journal-component").value);
     const kind = strings.indexOf($("#journal-kind").value);
     const byComponent = $("#journal-component").selectedIndex > 0;
     const byKind = $("#journal-kind").selectedIndex > 0;
     const [from, to] = this.times().map((atS) => atS / tickS);
-    const found = new Int32Array(columns.at.length);
-    let count = 0;
     const searched = [
       columns.subject,
       columns.decision,
@@ -107,14 +110,28 @@ class JournalView {
       columns.kind,
       columns.facts,
     ];
-    for (let i = 0; i < columns.at.length; i++) {
-      if (columns.at[i] < from || columns.at[i] > to) continue;
-      if (byComponent && columns.component[i] !== component) continue;
-      if (byKind && columns.kind[i] !== kind) continue;
-      if (!hits.every((hit) => searched.some((column) => hit[column[i]]))) continue;
-      found[count++] = i;
+    const matching = (words) => {
+      const hits = words.map((word) => lower.map((one) => one.includes(word)));
+      const found = new Int32Array(columns.at.length);
+      let count = 0;
+      for (let i = 0; i < columns.at.length; i++) {
+        if (columns.at[i] < from || columns.at[i] > to) continue;
+        if (byComponent && columns.component[i] !== component) continue;
+        if (byKind && columns.kind[i] !== kind) continue;
+        if (!hits.every((hit) => searched.some((column) => hit[column[i]]))) continue;
+        found[count++] = i;
+      }
+      return found.subarray(0, count);
+    };
+    this.found = matching(typed);
+    this.meant = "";
+    if (!this.found.length) {
+      const asked = asWords(typed);
+      if (asked.length && asked.join(" ") !== typed.join(" ")) {
+        this.found = matching(asked);
+        if (this.found.length) this.meant = asked.join(" ");
+      }
     }
-    this.found = found.subarray(0, count);
     this.tell();
     this.chosen = -1;
     this.list.scrollTop = 0;
@@ -138,7 +155,10 @@ class JournalView {
     const status = $("#journal-status");
     if (!total) status.textContent = "No decisions were taken in this run.";
     else if (this.found.length === total) status.textContent = `${countText(total)} decisions.${left}`;
-    else status.textContent = `${countText(this.found.length)} of ${countText(total)} decisions.${left}`;
+    else {
+      const meant = this.meant ? ` with: ${this.meant}` : "";
+      status.textContent = `${countText(this.found.length)} of ${countText(total)} decisions${meant}.${left}`;
+    }
     this.list.classList.toggle("nothing", this.found.length === 0);
     this.list.dataset.nothing = total
       ? "Nothing matches. Fewer words or a wider time may help."
@@ -192,7 +212,7 @@ class JournalView {
       },
       make("span", { class: "when num" }, clockText(this.span.startS, entry.atS, true)),
       make("span", { class: "kind" }, entry.kind),
-      make("span", { class: "subject" }, entry.subject),
+      subjectOf(entry.subject),
       make(
         "span",
         { class: "decision" },
@@ -309,4 +329,24 @@ class JournalView {
     }
     table.replaceChildren(make("tbody", {}, ...rows));
   }
+}
+
+// What of a question is worth looking for: not its small words, its punctuation, or the end of stayed and removes.
+function asWords(typed) {
+  return typed
+    .map((word) => word.replace(/^["'(]+|["'?!.,;:)]+$/g, ""))
+    .filter((word) => word && !ASKING.has(word))
+    .map((word) => word.replace(/^(keep(s|ing)?|kept)$/, "stay"))
+    .map((word) => word.replace(/^(stay|remov|evict|pend)(s|es|ed|ing|e)$/, "$1"));
+}
+
+// Names of one group begin alike: where there is no room for all of one, its end is shown.
+function subjectOf(name) {
+  const cut = Math.max(0, name.length - TAIL);
+  return make(
+    "span",
+    { class: "subject", title: name },
+    make("span", { class: "start" }, name.slice(0, cut)),
+    make("span", { class: "end" }, name.slice(cut)),
+  );
 }

@@ -4,7 +4,7 @@ const GAP = 2;
 // Room for the outline of a chosen tile.
 const EDGE = 2;
 const HEAD = 20;
-const TILE_HEIGHTS = [44, 38, 34, 30, 26, 23, 20, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3];
+const TILE_HEIGHTS = [72, 64, 56, 50, 44, 38, 34, 30, 26, 23, 20, 18, 16, 14, 12, 10, 9, 8, 7, 6, 5, 4, 3];
 const TILE_PER_CORE = 0.38;
 
 // Gives each node a place that it keeps for life; a place is used again once its node is gone.
@@ -52,7 +52,11 @@ function layOut(sections, width, room) {
   const widest = Math.max(1, ...sections.flatMap((section) => section.slots.map((slot) => slot.cpu)));
   let bottom = 0;
   for (const h of TILE_HEIGHTS) {
-    const perCpu = Math.min((h * TILE_PER_CORE) / 1000, (width - 2 * EDGE) / widest);
+    // As many of the widest as fit beside each other, a little wider still, so that they fill the row.
+    const row = width - 2 * EDGE;
+    const natural = Math.min((h * TILE_PER_CORE * widest) / 1000, row);
+    const abreast = Math.max(1, Math.floor((row + GAP) / (natural + GAP)));
+    const perCpu = (row - (abreast - 1) * GAP) / abreast / widest;
     bottom = 0;
     for (const section of sections) {
       section.y = bottom;
@@ -60,7 +64,7 @@ function layOut(sections, width, room) {
       let y = bottom + HEAD;
       for (const slot of section.slots) {
         const w = Math.max(3, slot.cpu * perCpu);
-        if (x > EDGE && x + w > width - EDGE) {
+        if (x > EDGE && x + w > width - EDGE + 0.01) {
           x = EDGE;
           y += h + GAP;
         }

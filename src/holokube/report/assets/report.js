@@ -3,6 +3,7 @@
 async function start() {
   startTheme();
   startCopying();
+  startSaving();
   const labels = $$("#wall-run option").map((option) => option.textContent);
   if (!labels.length) return;
   if (typeof DecompressionStream === "undefined") {

@@ -15,7 +15,8 @@ const LITTLE = { width: 240, height: 96 };
 function measureText(unit, value) {
   if (value === null || value === undefined) return "–";
   if (unit === "usd") return usdText(value);
-  if (unit === "s") return value < 10 ? `${value.toFixed(1)}${NBSP}s` : spanText(value);
+  if (unit === "s" && value >= 10) return spanText(value);
+  if (unit === "s") return value.toLocaleString("en-US", { maximumFractionDigits: 1 }) + NBSP + "s";
   if (unit === "share") return percentText(value);
   return countText(value);
 }
@@ -45,7 +46,7 @@ class TradeOff {
       return;
     }
     this.width = width || this.home.clientWidth || 600;
-    const margin = { left: 62, right: 18, top: 12, bottom: 40 };
+    const margin = { left: 74, right: 18, top: 12, bottom: 40 };
     const height = clamp(this.width * 0.42, 230, 380);
     const inner = { w: this.width - margin.left - margin.right, h: height - margin.top - margin.bottom };
     const xTicks = valueTicks(
@@ -258,6 +259,7 @@ function startSorting() {
 async function start() {
   startTheme();
   startCopying();
+  startSaving();
   startSorting();
   if (!document.getElementById("sweep")) return;
   if (typeof DecompressionStream === "undefined") {

@@ -140,9 +140,10 @@ class WallView {
 
   arrange() {
     const stage = this.canvas.parentElement;
-    this.width = stage.clientWidth;
     const empty = this.data.node_names.length === 0;
     stage.classList.toggle("nothing", empty);
+    $("#wall").classList.toggle("no-nodes", empty);
+    this.width = stage.clientWidth;
     if (empty) {
       $("#wall-status").textContent = "There was no node in this run.";
       $("#wall-panel").replaceChildren();
