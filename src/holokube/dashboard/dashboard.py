@@ -146,9 +146,10 @@ class Dashboard:
         def collect() -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
             view = scene.view
             view.sample()
-            # Without anybody to tell, changes may gather: they are a set of names, and the next snapshot has all.
-            delta = view.drain() if is_watched else None
-            return delta, view.snapshot() if wanted else None
+            if not is_watched:
+                view.forget_changes()
+                return None, None
+            return view.drain(), view.snapshot() if wanted else None
 
         delta, snapshot = await scene.answer(scene.call(collect))
         if delta is None or scene is not self._scene:
