@@ -72,7 +72,7 @@ class Dashboard:
         self._on_thread(self._server.viewers.lose)
 
     def stop(self) -> None:
-        """End it; open pages are told nothing and try to come back."""
+        """End it; open pages are told so, keep the last picture, and try to come back."""
         thread, self._thread = self._thread, None
         if thread is not None:
             if self._stop is not None:
@@ -108,7 +108,7 @@ class Dashboard:
             ticking.cancel()
             await asyncio.wait({ticking})
         finally:
-            await self._server.close()
+            await self._server.close(self._note if self._scene is None else self._scene.last_words)
             await runner.cleanup()
 
     async def _tick_forever(self) -> None:
