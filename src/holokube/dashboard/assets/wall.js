@@ -20,6 +20,7 @@ export class Wall {
     this.frameTimes = []; // of the last frames drawn, in milliseconds, for those who measure
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
     this.theme = readTheme();
+    this.onLayout = () => {};
     new ResizeObserver(() => this.relayout()).observe(box);
     box.addEventListener("scroll", () => this.redraw(), { passive: true });
   }
@@ -183,7 +184,12 @@ export class Wall {
     const began = performance.now();
     const ctx = this.ctx, scale = window.devicePixelRatio || 1;
     const width = this.box.clientWidth, height = this.box.clientHeight;
-    if (this.needsLayout) { this.#layout(); this.isStale = true; }
+    if (this.needsLayout) {
+      const before = this.size;
+      this.#layout();
+      this.isStale = true;
+      if (before !== this.size) this.onLayout();
+    }
     if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
       this.canvas.width = Math.round(width * scale);
       this.canvas.height = Math.round(height * scale);
