@@ -175,6 +175,21 @@ def test_what_was_chosen_outlives_a_reload(page: Page) -> None:
     page.evaluate("sessionStorage.clear()")
 
 
+def test_many_small_groups_do_not_squeeze_their_nodes(page: Page) -> None:
+    page.evaluate("(() => { let i = 0; for (const node of holokube.model.nodes.values()) node.type = `t-${i++ % 50}`; })()")
+    page.choose("#group-by", "type")
+    assert page.evaluate("holokube.wall.heads.length") == 50
+    assert page.evaluate("holokube.wall.size") >= 34, "pods can be told apart, and the wall is scrolled"
+    page.evaluate("(() => { const one = holokube.model.nodes.get('node-0'); for (let i = 0; i < 2000; i++) "
+                  "holokube.model.nodes.set(`x-${i}`, { ...one, name: `x-${i}`, type: `t-${i % 12}` }); "
+                  "for (const node of holokube.model.nodes.values()) node.type = `t-${parseInt(node.type.slice(2)) % 12}`; "
+                  "holokube.wall.relayout(); })()")
+    page.settle()
+    assert page.evaluate("holokube.wall.heads.length") == 12
+    assert page.evaluate("holokube.wall.size") < 34, "of many nodes in a group, as many as possible are seen at once"
+    page.evaluate("sessionStorage.clear()")
+
+
 def test_a_long_name_leaves_room_to_close(page: Page) -> None:
     page.evaluate("holokube.detail.openGroup('group', 'node', `group ${'long-'.repeat(40)}name`)")
     left, top, width, _ = page.box("#detail .tools button")
