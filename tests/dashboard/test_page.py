@@ -151,7 +151,7 @@ def test_what_the_colours_stand_for_is_told(page: Page, hundred: LivingPage) -> 
         deployment = builders.deployment(name, replicas=5, app=name)
         deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
         hundred.ask(lambda client, one=deployment: client.create(DEPLOYMENTS, one, "default"))
-    page.until("['ant', 'zebra'].every((name) => document.getElementById('key').innerText.includes(`default/${name}`))")
+    page.until("['ant', 'zebra'].every((name) => document.querySelector(`#key [title='default/${name}']`))")
     names = page.evaluate("[...document.querySelectorAll('#key .name')].map((name) => name.textContent)")
     assert names == sorted(names), "one that grows does not change places"
     colors = page.evaluate("[...document.querySelectorAll('#key .swatch')].map((one) => one.style.background)")
@@ -176,13 +176,15 @@ def test_what_was_chosen_outlives_a_reload(page: Page) -> None:
 
 
 def test_many_small_groups_do_not_squeeze_their_nodes(page: Page) -> None:
-    page.evaluate("(() => { let i = 0; for (const node of holokube.model.nodes.values()) node.type = `t-${i++ % 50}`; })()")
+    page.evaluate(
+        "(() => { let i = 0; for (const node of holokube.model.nodes.values()) node.type = `t-${i++ % 50}`; })()"
+    )
     page.choose("#group-by", "type")
     assert page.evaluate("holokube.wall.heads.length") == 50
     assert page.evaluate("holokube.wall.size") >= 34, "pods can be told apart, and the wall is scrolled"
     page.evaluate("(() => { const one = holokube.model.nodes.get('node-0'); for (let i = 0; i < 2000; i++) "
                   "holokube.model.nodes.set(`x-${i}`, { ...one, name: `x-${i}`, type: `t-${i % 12}` }); "
-                  "for (const node of holokube.model.nodes.values()) node.type = `t-${parseInt(node.type.slice(2)) % 12}`; "
+                  "for (const at of holokube.model.nodes.values()) at.type = `t-${parseInt(at.type.slice(2)) % 12}`; "
                   "holokube.wall.relayout(); })()")
     page.settle()
     assert page.evaluate("holokube.wall.heads.length") == 12

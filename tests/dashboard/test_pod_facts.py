@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from holokube.dashboard.pod_facts import (
-    ENDING, FAILING, LOST, REASON_MAX, RUNNING, STARTING, pending_reason, read_pod,
-)  # fmt: skip
+    ENDING,
+    FAILING,
+    LOST,
+    REASON_MAX,
+    RUNNING,
+    STARTING,
+    pending_reason,
+    read_pod,
+)
 from tests.dashboard.made import CREATED_S, bound_pod, unschedulable
 
 

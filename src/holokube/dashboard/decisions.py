@@ -17,7 +17,7 @@ ALIKE_WITHIN_S: Final = 1.0
 
 _CONSIDERED: Final = (
     "stays", "unneeded", "skipped", "no option", "not helped", "in cooldown", "estimate limited", "kept", "considered",
-    "pending",
+    "pending", "disrupts nothing",
 )  # fmt: skip
 """How decisions begin after which everything is as before."""
 
@@ -36,6 +36,12 @@ class Line:
     """The first few."""
     count: int = 0
     reasons: list[str] = field(default_factory=list)
+
+    def takes(self, now_s: float, subject: str) -> bool:
+        """Whether the same about this subject belongs here. Decided about again a moment later, it is told again."""
+        if now_s == self.now_s:
+            return True
+        return abs(now_s - self.now_s) < ALIKE_WITHIN_S and subject not in self.subjects
 
     def as_json(self) -> dict[str, Any]:
         """Plain values that do not change with the line."""
@@ -61,7 +67,7 @@ class DecisionLog:
         """Take a decision; those of the same second and kind that say the same share a line."""
         decision = decision[:TEXT_MAX]
         line = self._newest.get((kind, decision))
-        if line is None or abs(now_s - line.now_s) >= ALIKE_WITHIN_S:
+        if line is None or not line.takes(now_s, subject):
             line = self._begin(Line(self._next_id, now_s, kind, decision, not decision.startswith(_CONSIDERED)))
         line.count += 1
         if len(line.subjects) < SUBJECTS_SHOWN:

@@ -137,4 +137,6 @@ def _words(target: dict[str, Any]) -> str:
         if isinstance(target.get(by), str):
             return f"the {by} {target[by]}" if target[by] else f"no {by}"
     names = [str(name) for name in target.get("nodes") or ()]
-    return f"the name {', '.join(names[:NAMES_SAID])}{', ...' if len(names) > NAMES_SAID else ''}" if names else "any name"
+    if not names:
+        return "any name"
+    return f"the name {', '.join(names[:NAMES_SAID])}{', ...' if len(names) > NAMES_SAID else ''}"

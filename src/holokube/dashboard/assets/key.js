@@ -5,6 +5,9 @@ import { BANDS_FROM } from "./tile.js";
 
 const SHOWN = 8, EVERY_MS = 1000;
 
+// Without its namespace, which takes much room and mostly tells nothing.
+const bareName = (name) => name.slice(name.indexOf("/") + 1);
+
 function element(tag, className, text) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -59,7 +62,8 @@ export class Key {
       const items = names.map((name) => {
         const item = element("li"), swatch = element("span", "swatch");
         swatch.style.background = this.theme().workloads[hue(name)];
-        item.append(swatch, element("span", "name", name));
+        const bare = bareName(name), isTwice = names.some((other) => other !== name && bareName(other) === bare);
+        item.append(swatch, element("span", "name", isTwice ? name : bare));
         item.title = name;
         return item;
       });

@@ -69,5 +69,5 @@ export class Decisions {
 }
 
 function many(kind) {
-  return { node: "nodes", pod: "pods", group: "groups", machine: "machines", claim: "claims", pool: "pools", fault: "nodes" }[kind] ?? "times";
+  return { node: "nodes", pod: "pods", group: "groups", machine: "machines", claim: "claims", pool: "pools", fault: "nodes", "scale-up": "groups" }[kind] ?? "times";
 }
