@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -291,6 +292,19 @@ def test_tabs_that_nobody_looks_at_leave_connections_to_those_that_are(
     pages[0].click("#heal")
     pages[0].until("!holokube.model.nodes.get('node-3').faults.length")
     for page in pages:
+        page.close()
+
+
+def test_a_cluster_that_is_stuck_does_not_look_alive(chromium: Chromium) -> None:
+    with living_page(2) as living:
+        page = opened(chromium, living.url)
+        go_on = threading.Event()
+        living.loop.call_soon_threadsafe(go_on.wait)
+        try:
+            page.until("document.getElementById('link').textContent.startsWith('no news')")
+        finally:
+            go_on.set()
+        page.until("document.getElementById('link').textContent === 'live'")
         page.close()
 
 

@@ -27,6 +27,8 @@ const detail = new Detail($("detail"), model, {
 follow((kind, data) => {
   if (kind === "empty") { showEmpty(data.note); return; }
   hasEnded = false;
+  heardAt = performance.now();
+  if ($("link").dataset.state === "quiet") showLink("on");
   const change = model.apply(kind, data);
   if (change.all) { chooseGrouping(); readings.length = 0; }
   takeReading();
@@ -42,10 +44,21 @@ follow((kind, data) => {
 }, (state) => {
   // What has ended is not lost; yet it may be started again at the same address.
   if (state !== "on" && hasEnded) return;
-  $("link").dataset.state = state;
-  $("link").textContent = { on: "live", lost: "connection lost, trying again", asleep: "not looked at" }[state];
+  heardAt = performance.now();
+  showLink(state);
   if (state === "asleep") document.title = "holokube";
 });
+function showLink(state) {
+  $("link").dataset.state = state;
+  $("link").textContent = { on: "live", lost: "connection lost, trying again", asleep: "not looked at", quiet: "no news for some seconds" }[state];
+}
+
+// Something is told several times a second, even in a pause: silence means that the program was stopped, or is stuck.
+const QUIET_AFTER_MS = 4000;
+let heardAt = 0;
+setInterval(() => {
+  if (!document.hidden && $("link").dataset.state === "on" && performance.now() - heardAt > QUIET_AFTER_MS) showLink("quiet");
+}, 1000);
 let shownSecond = -1;
 let hasEnded = false;
 
