@@ -209,7 +209,9 @@ def test_pace_is_controlled_and_told(stage: Stage) -> None:
 @pytest.mark.parametrize(("verb", "body", "says"), [
     ("break", {"target": {"nodes": ["n"]}, "kinds": ["explode"]}, "no kinds of faults"),
     ("break", {"target": {"nodes": ["n"]}, "kinds": []}, "no kinds of faults"),
-    ("break", {"target": {"nodes": ["gone"]}, "kinds": ["slow"]}, "no node"),
+    ("break", {"target": {"nodes": ["gone"]}, "kinds": ["slow"]}, "no node of the name gone"),
+    ("break", {"target": {"zone": "far"}, "kinds": ["slow"]}, "no node of the zone far"),
+    ("break", {"target": {}, "kinds": ["slow"]}, "no node of any name"),
     ("break", {"kinds": ["slow"]}, "needs a target"),
     ("heal", {"target": {}, "kinds": "all"}, "as a list"),
     ("pace", {"speed": "fast"}, "number"),
@@ -296,5 +298,38 @@ def test_it_starts_once_and_stops_with_pages_open(stage: Stage) -> None:
     with stream(stage.url) as events:
         assert next(events)[0] == "snapshot"
         stage.dashboard.stop()
-        assert all(kind == "delta" for kind, _ in events), "the stream ends"
+        *told, last = events
+        assert all(kind == "delta" for kind, _ in told), "the stream ends"
+        assert last == ("empty", {"note": "the run is over"}), "and says so"
     stage.dashboard.stop()
+
+
+def test_a_page_that_does_not_read_does_not_hold_up_the_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "LAST_WORDS_S", 0.01)
+    stage.add("a")
+    with stream(stage.url, receive_bytes=4096) as events:
+        assert next(events)[0] == "snapshot"
+        for turn in range(50):
+            stage.fill("a", turn)
+        stage.dashboard.stop()
+
+
+def test_names_of_nodes_that_went_are_not_kept_for_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboard_module, "TICK_S", 0.001)
+    monkeypatch.setattr(dashboard_module, "IDLE_TICK_S", 0.002)
+
+    async def come_and_go() -> None:
+        for number in range(100):
+            node = ready_node(f"n{number}")
+            stage.view.on_node("ADDED", None, node)
+            stage.view.on_node("DELETED", node, None)
+
+    async def gone() -> int:
+        return len(stage.view._gone)
+
+    asyncio.run_coroutine_threadsafe(come_and_go(), stage.loop).result()
+    while asyncio.run_coroutine_threadsafe(gone(), stage.loop).result():
+        pass
+    with stream(stage.url) as events:
+        kind, snapshot = next(events)
+        assert kind == "snapshot" and snapshot["totals"]["nodes"] == 0

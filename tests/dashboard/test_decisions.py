@@ -16,9 +16,31 @@ def test_what_a_turn_decides_alike_is_one_line() -> None:
     assert (second["count"], second["at"]) == (1, 6.0)
 
 
+def test_what_happens_one_by_one_in_real_time_is_one_line_as_well() -> None:
+    log = DecisionLog()
+    log.note(7.9, "scale-up", "large", "enlarged")
+    for number in range(400):
+        log.note(8.0 + number / 1000, "node", f"n{number}", "joined", ["large"])
+        log.note(8.0 + number / 1000, "pod", f"p{number}", "evicted")
+    log.note(9.0, "node", "n400", "joined", ["large"])
+    assert [(line["at"], line["decision"], line["count"]) for line in log.lines()] == [
+        (7.9, "enlarged", 1), (8.0, "joined", 400), (8.0, "evicted", 400), (9.0, "joined", 1),
+    ]  # fmt: skip
+
+
+def test_what_is_decided_twice_about_the_same_is_told_twice() -> None:
+    log = DecisionLog()
+    log.note(8.0, "scale-up", "large", "enlarged", ["0 to 124"])
+    log.note(8.5, "scale-up", "large", "enlarged", ["124 to 200"])
+    assert [(line["at"], line["count"], line["reasons"]) for line in log.lines()] == [
+        (8.0, 1, ("0 to 124",)), (8.5, 1, ("124 to 200",)),
+    ]  # fmt: skip
+
+
 def test_what_was_done_is_told_from_what_was_weighed() -> None:
     log = DecisionLog()
-    for decision in ("enlarged", "removed", "joined", "stays: too young", "unneeded", "skipped", "in cooldown"):
+    for decision in ("enlarged", "removed", "joined", "stays: too young", "unneeded", "skipped", "in cooldown",
+                     "disrupts nothing"):
         log.note(1.0, "node", "n", decision)
     assert [line["decision"] for line in log.lines() if line["act"]] == ["enlarged", "removed", "joined"]
 

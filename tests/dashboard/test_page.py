@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -146,6 +147,60 @@ def test_a_whole_zone_is_broken_by_its_heading(page: Page, hundred: LivingPage) 
     page.until("[...holokube.model.nodes.values()].every((node) => !node.faults.length)")
 
 
+def test_what_the_colours_stand_for_is_told(page: Page, hundred: LivingPage) -> None:
+    for name in ("zebra", "ant"):
+        deployment = builders.deployment(name, replicas=5, app=name)
+        deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+        hundred.ask(lambda client, one=deployment: client.create(DEPLOYMENTS, one, "default"))
+    page.until("['ant', 'zebra'].every((name) => document.querySelector(`#key [title='default/${name}']`))")
+    names = page.evaluate("[...document.querySelectorAll('#key .name')].map((name) => name.textContent)")
+    assert names == sorted(names), "one that grows does not change places"
+    colors = page.evaluate("[...document.querySelectorAll('#key .swatch')].map((one) => one.style.background)")
+    assert len(set(colors)) == len(names)
+    page.resize(340, 500)
+    page.until("document.getElementById('key').innerText.includes('asked for')")
+    assert page.evaluate("holokube.wall.size") < 28, "too small for workloads: the shade says how full a node is"
+    for name in ("zebra", "ant"):
+        hundred.ask(lambda client, one=name: client.delete(DEPLOYMENTS, one, "default"))
+
+
+def test_what_was_chosen_outlives_a_reload(page: Page) -> None:
+    page.choose("#group-by", "state")
+    page.choose("#fill-by", "memory")
+    page.loaded = False
+    page.call("Page.reload")
+    page._browser.wait("the reload", lambda: page.loaded)
+    page.until(READY)
+    chosen = "['group-by', 'fill-by'].map((id) => document.getElementById(id).value)"
+    assert page.evaluate(chosen) == page.evaluate("[holokube.wall.groupBy, holokube.wall.fill]") == ["state", "memory"]
+    page.evaluate("sessionStorage.clear()")
+
+
+def test_many_small_groups_do_not_squeeze_their_nodes(page: Page) -> None:
+    page.evaluate(
+        "(() => { let i = 0; for (const node of holokube.model.nodes.values()) node.type = `t-${i++ % 50}`; })()"
+    )
+    page.choose("#group-by", "type")
+    assert page.evaluate("holokube.wall.heads.length") == 50
+    assert page.evaluate("holokube.wall.size") >= 34, "pods can be told apart, and the wall is scrolled"
+    page.evaluate("(() => { const one = holokube.model.nodes.get('node-0'); for (let i = 0; i < 2000; i++) "
+                  "holokube.model.nodes.set(`x-${i}`, { ...one, name: `x-${i}`, type: `t-${i % 12}` }); "
+                  "for (const at of holokube.model.nodes.values()) at.type = `t-${parseInt(at.type.slice(2)) % 12}`; "
+                  "holokube.wall.relayout(); })()")
+    page.settle()
+    assert page.evaluate("holokube.wall.heads.length") == 12
+    assert page.evaluate("holokube.wall.size") < 34, "of many nodes in a group, as many as possible are seen at once"
+    page.evaluate("sessionStorage.clear()")
+
+
+def test_a_long_name_leaves_room_to_close(page: Page) -> None:
+    page.evaluate("holokube.detail.openGroup('group', 'node', `group ${'long-'.repeat(40)}name`)")
+    left, top, width, _ = page.box("#detail .tools button")
+    title = page.evaluate("(() => { const box = document.querySelector('#detail h2').getBoundingClientRect(); "
+                          "return [box.right, box.top, box.bottom]; })()")
+    assert left >= title[0] and title[1] - 10 <= top < title[2] and left + width <= 1280, "beside it, not below"
+
+
 def test_the_keyboard_goes_everywhere(page: Page) -> None:
     page.evaluate("document.getElementById('wall').focus()")
     page.press("ArrowRight")
@@ -220,6 +275,53 @@ def test_two_pages_see_the_same_and_one_that_was_lost_comes_back(chromium: Chrom
         assert page.text("#link") == "live"
     one.close()
     two.close()
+
+
+def test_tabs_that_nobody_looks_at_leave_connections_to_those_that_are(
+    chromium: Chromium, hundred: LivingPage
+) -> None:
+    # A browser has six connections to an address.
+    pages = [opened(chromium, hundred.url) for _ in range(8)]
+    pages[0].call("Page.bringToFront")
+    pages[0].until("document.getElementById('link').textContent === 'live'")
+    pages[0].click_at(*place_of(pages[0], "node-3"))
+    pages[0].choose("#fault-kind", "slow")
+    pages[0].click("#break")
+    pages[0].click("#break")
+    pages[0].until("holokube.model.nodes.get('node-3').faults.length")
+    pages[0].click("#heal")
+    pages[0].until("!holokube.model.nodes.get('node-3').faults.length")
+    for page in pages:
+        page.close()
+
+
+def test_a_cluster_that_is_stuck_does_not_look_alive(chromium: Chromium) -> None:
+    with living_page(2) as living:
+        page = opened(chromium, living.url)
+        go_on = threading.Event()
+        living.loop.call_soon_threadsafe(go_on.wait)
+        try:
+            page.until("document.getElementById('link').textContent.startsWith('no news')")
+        finally:
+            go_on.set()
+        page.until("document.getElementById('link').textContent === 'live'")
+        page.close()
+
+
+def test_a_cluster_that_stops_says_so_and_is_found_again_when_it_comes_back(chromium: Chromium) -> None:
+    with living_page(2) as living:
+        page = opened(chromium, living.url)
+        port = int(living.url.rstrip("/").rpartition(":")[2])
+        page.click_at(*place_of(page, "node-0"))
+    page.until("document.getElementById('link').textContent === 'the cluster has stopped'")
+    page.click("#break")
+    page.click("#break")
+    page.until("document.getElementById('toast').textContent.startsWith('Nobody answers')")
+    assert page.text("#link") == "the cluster has stopped" and page.text("#figure-nodes .value") == "2"
+    with living_page(3, port=port):
+        page.until("document.getElementById('link').textContent === 'live'")
+        assert page.text("#figure-nodes .value") == "3"
+    page.close()
 
 
 # --- virtual time

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from holokube.dashboard.pod_facts import ENDING, FAILING, REASON_MAX, RUNNING, STARTING, pending_reason, read_pod
+from holokube.dashboard.pod_facts import (
+    ENDING,
+    FAILING,
+    LOST,
+    REASON_MAX,
+    RUNNING,
+    STARTING,
+    pending_reason,
+    read_pod,
+)
 from tests.dashboard.made import CREATED_S, bound_pod, unschedulable
 
 
@@ -44,6 +53,16 @@ def test_states_of_pods_on_nodes() -> None:
     crashing = bound_pod("p", "n", ready="False")
     crashing["status"]["containerStatuses"] = [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
     assert state(crashing) == FAILING
+
+
+def test_a_pod_whose_node_is_gone_quiet_is_lost_and_does_not_start() -> None:
+    pod = bound_pod("p", "n", ready="False")
+    pod["status"]["conditions"].append({"type": "ContainersReady", "status": "True"})
+    facts = read_pod(pod, None, None)
+    assert facts is not None and facts.state == LOST
+    pod["spec"]["readinessGates"] = [{"conditionType": "example.com/balanced"}]
+    facts = read_pod(pod, None, None)
+    assert facts is not None and facts.state == STARTING, "a gate that is still closed"
 
 
 def test_what_cannot_have_changed_is_not_read_again() -> None:

@@ -180,6 +180,19 @@ def test_nodes_that_come_and_go_and_decisions_of_a_journal_are_told_of() -> None
     assert told == [("node", ("new",), "joined"), ("scale-up", ("p",), "enlarged"), ("node", ("new",), "left")]
 
 
+def test_nodes_that_went_while_nobody_looked_on_are_forgotten() -> None:
+    made = made_view()
+    for number in range(100):
+        node = ready_node(f"n{number}")
+        made.on_node("ADDED", None, node)
+        made.on_node("DELETED", node, None)
+    made.on_node("ADDED", None, ready_node("stays"))
+    made.forget_changes()
+    delta = made.drain()
+    assert "gone" not in delta and "rows" not in delta
+    assert [row[0] for row in made.snapshot()["rows"]] == ["stays"]
+
+
 def test_the_history_is_sampled_and_told() -> None:
     clock = VirtualClock()
     view = ClusterView(clock, history_window_s=None)

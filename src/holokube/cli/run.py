@@ -30,7 +30,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "name goes before the ending.",
 )  # fmt: skip
 @click.option(
-    "--dashboard", is_flag=True, help="Serve a page that shows the runs as they go on, and slows them down or pauses.",
+    "--dashboard", is_flag=True,
+    help="Serve a page that shows the runs as they go on, slows them down and pauses them. On a terminal the first one "
+    "waits for you to press Resume there.",
 )  # fmt: skip
 @click.option(
     "--dashboard-port", type=click.IntRange(0, 65535), default=0, metavar="PORT",

@@ -18,6 +18,7 @@ import orjson
 from holokube.base import log
 from holokube.base.clock import WallClock
 from holokube.base.errors import UsageError
+from holokube.base.pace import Pace
 from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings
 from holokube.cluster.policies import kinds
@@ -31,6 +32,8 @@ from holokube.runtime import collector
 ASSERTION_MISSED: Final = 3
 SCENARIO_FILE: Final = "scenario.yaml"
 SAID_MOST: Final = 3
+WATCHED_SPEED: Final = 600.0
+"""Virtual seconds a second to begin with when somebody watches: a day takes some minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,14 @@ def _page(port: int | None) -> Iterator[Observe | None]:
         return
     from holokube.dashboard.run_watching import RunPage
 
-    page = RunPage(WallClock(), port=port)
+    # A run is over before anybody has typed the address. A person gets to see it from the beginning; a script, which
+    # could not press anything, does not wait.
+    is_waited_for = sys.stderr.isatty()
+    pace = Pace(WATCHED_SPEED, is_paused=True) if is_waited_for else None
+    page = RunPage(WallClock(), pace=pace, port=port)
     click.echo(f"Dashboard: {page.start()}", err=True)
+    if is_waited_for:
+        click.echo("The run waits there for you to press Resume; Ctrl-C ends it.", err=True)
     try:
         yield page.observe
     finally:

@@ -72,7 +72,7 @@ class Dashboard:
         self._on_thread(self._server.viewers.lose)
 
     def stop(self) -> None:
-        """End it; open pages are told nothing and try to come back."""
+        """End it; open pages are told so, keep the last picture, and try to come back."""
         thread, self._thread = self._thread, None
         if thread is not None:
             if self._stop is not None:
@@ -108,7 +108,7 @@ class Dashboard:
             ticking.cancel()
             await asyncio.wait({ticking})
         finally:
-            await self._server.close()
+            await self._server.close(self._note if self._scene is None else self._scene.last_words)
             await runner.cleanup()
 
     async def _tick_forever(self) -> None:
@@ -146,9 +146,10 @@ class Dashboard:
         def collect() -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
             view = scene.view
             view.sample()
-            # Without anybody to tell, changes may gather: they are a set of names, and the next snapshot has all.
-            delta = view.drain() if is_watched else None
-            return delta, view.snapshot() if wanted else None
+            if not is_watched:
+                view.forget_changes()
+                return None, None
+            return view.drain(), view.snapshot() if wanted else None
 
         delta, snapshot = await scene.answer(scene.call(collect))
         if delta is None or scene is not self._scene:

@@ -9,9 +9,9 @@ from holokube.dashboard.node_facts import MIB_MILLI, created_s
 from holokube.kube.conditions import get_condition
 from holokube.kube.resources import CPU, MEMORY, pod_requests
 
-RUNNING, STARTING, ENDING, FAILING = range(4)
+RUNNING, STARTING, ENDING, FAILING, LOST = range(5)
 """States of pods on nodes, in the order of :data:`POD_STATES`."""
-POD_STATES: Final = ("running", "starting", "ending", "failing")
+POD_STATES: Final = ("running", "starting", "ending", "failing", "lost")
 _BAD_WAITS: Final = frozenset({
     "CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError", "RunContainerError",
 })  # fmt: skip
@@ -56,7 +56,7 @@ def read_pod(pod: Mapping[str, Any], before: Mapping[str, Any] | None, known: Po
         workload, made_s = workload_of(pod), created_s(pod)
     key = f"{meta.get('namespace', '')}/{meta['name']}"
     if node:
-        return PodFacts(key, workload, node, _state(meta, status), cpu, memory, made_s, "")
+        return PodFacts(key, workload, node, _state(pod, status), cpu, memory, made_s, "")
     return PodFacts(key, workload, "", STARTING, cpu, memory, made_s, pending_reason(pod))
 
 
@@ -99,14 +99,19 @@ def pending_reason(pod: Mapping[str, Any]) -> str:
     return text.strip()[:REASON_MAX]
 
 
-def _state(meta: Mapping[str, Any], status: Mapping[str, Any]) -> int:
-    if meta.get("deletionTimestamp"):
+def _state(pod: Mapping[str, Any], status: Mapping[str, Any]) -> int:
+    if pod["metadata"].get("deletionTimestamp"):
         return ENDING
+    are_containers_ready = False
     for condition in status.get("conditions") or ():
-        if condition.get("type") == "Ready":
-            if condition.get("status") == "True":
-                return RUNNING
-            break
+        if condition.get("type") == "Ready" and condition.get("status") == "True":
+            return RUNNING
+        if condition.get("type") == "ContainersReady":
+            are_containers_ready = condition.get("status") == "True"
+    # Its containers were ready when its kubelet last said something, and no gate holds it back: the node lifecycle
+    # controller took its readiness away, because the node is not ready any more.
+    if are_containers_ready and not (pod.get("spec") or _EMPTY).get("readinessGates"):
+        return LOST
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waiting = (container.get("state") or _EMPTY).get("waiting") or _EMPTY
         if waiting.get("reason") in _BAD_WAITS:

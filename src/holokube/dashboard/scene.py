@@ -21,6 +21,8 @@ T = TypeVar("T")
 CLOSED_CHECK_S = 1.0
 """A loop that is closed answers nothing, and tells nobody so."""
 
+NAMES_SAID = 3
+
 Act = Callable[[Sequence[str], Sequence[str]], Awaitable["Outcome"]]
 """Does something to nodes of these names: kinds of faults to bring or to take away."""
 
@@ -117,9 +119,24 @@ class Scene:
         else:
             names = [name for name in target.get("nodes") or () if isinstance(name, str) and view.has(name)]
         if not names:
-            raise UsageError(f"there is no node {target}", hint="It may be gone by now; choose another.")
+            raise UsageError(f"there is no node of {_words(target)}", hint="It may be gone by now; choose another.")
         return names
 
+    @property
+    def last_words(self) -> str:
+        """What is said when there is no more to come."""
+        return "the run is over" if self.is_virtual else "the cluster has stopped"
+
     def _stopped(self) -> HolokubeError:
-        what = "the run is over" if self.is_virtual else "the cluster has stopped"
-        return HolokubeError(what, hint="Start it again.")
+        return HolokubeError(self.last_words, hint="Start it again.")
+
+
+def _words(target: dict[str, Any]) -> str:
+    """A target as a person would say it, the first few names of many."""
+    for by in ("zone", "group"):
+        if isinstance(target.get(by), str):
+            return f"the {by} {target[by]}" if target[by] else f"no {by}"
+    names = [str(name) for name in target.get("nodes") or ()]
+    if not names:
+        return "any name"
+    return f"the name {', '.join(names[:NAMES_SAID])}{', ...' if len(names) > NAMES_SAID else ''}"

@@ -12,7 +12,7 @@ import hmac
 import math
 from collections.abc import Awaitable, Callable
 from importlib import resources
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -30,6 +30,8 @@ log = get_logger(__name__)
 
 VIEWERS_MAX: Final = 32
 BODY_MAX: Final = 256 * 1024
+LAST_WORDS_S: Final = 0.5
+"""A page that takes longer to read that it is over has to find out by itself."""
 TOKEN_HEADER: Final = "X-Holokube-Token"  # noqa: S105 - the name of a header
 _TOKEN_MARK: Final = b"{{token}}"
 _TYPES: Final = {
@@ -77,9 +79,12 @@ class PageServer:
         app.router.add_post("/actions/{verb}", self._action)
         return app
 
-    async def close(self) -> None:
-        """End the streams, which never end by themselves."""
+    async def close(self, note: str = "") -> None:
+        """End the streams, which never end by themselves; with a note, pages get to read that first."""
         streams = set(self._streams)
+        if note and streams:
+            self.viewers.end(event("empty", {"note": note}))
+            _, streams = await asyncio.wait(streams, timeout=LAST_WORDS_S)
         for stream in streams:
             stream.cancel()
         if streams:
@@ -145,6 +150,7 @@ class PageServer:
             # A page that lost its stream comes back by itself, and begins with a snapshot.
             await response.write(b"retry: 1000\n\n")
             await _send_all(response, viewer)
+            return response
         except (ConnectionError, asyncio.CancelledError):
             # The page was closed, or the dashboard closes.
             return response
@@ -221,8 +227,8 @@ def _comes_from_elsewhere(request: web.Request) -> bool:
     return not (request.path == "/" and request.headers.get("Sec-Fetch-Dest") == "document")
 
 
-async def _send_all(response: web.StreamResponse, viewer: Viewer) -> NoReturn:
-    while True:
+async def _send_all(response: web.StreamResponse, viewer: Viewer) -> None:
+    while not viewer.is_ended or viewer.queued_bytes:
         await response.write(await viewer.take())
 
 

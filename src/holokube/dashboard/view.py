@@ -178,8 +178,9 @@ class ClusterView:
 
     def _tell(self, facts: NodeFacts, decision: str) -> None:
         if self._has_begun:
-            why = [" ".join(filter(None, (facts.group, facts.instance_type, facts.zone)))]
-            self.decisions.note(self.clock.time(), "node", facts.name, decision, filter(None, why))
+            # A group is often named after the type of its nodes.
+            why = " ".join(dict.fromkeys(filter(None, (facts.group, facts.instance_type, facts.zone))))
+            self.decisions.note(self.clock.time(), "node", facts.name, decision, [why] if why else [])
 
     def on_pod(self, _type: str, old: JsonObject | None, new: JsonObject | None) -> None:
         """A handler for informers."""
@@ -264,6 +265,11 @@ class ClusterView:
         elif self.history.last is not None:
             delta["point"] = self.history.last
         return delta
+
+    def forget_changes(self) -> None:
+        """Nobody looks on, and whoever comes gets a snapshot: names of nodes that went need not be kept for him."""
+        self._changed.clear()
+        self._gone.clear()
 
     def snapshot(self) -> dict[str, Any]:
         """Everything. Deltas that are drained from now on go on from here."""

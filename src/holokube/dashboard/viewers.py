@@ -30,6 +30,8 @@ class Viewer:
         self._wanted = wanted
         self.resets = 0
         """How often he fell behind."""
+        self.is_ended = False
+        """Whether what is queued is the last."""
 
     @property
     def wants_snapshot(self) -> bool:
@@ -58,6 +60,11 @@ class Viewer:
         self._bytes = 0
         self._is_lost = False
         self._put(snapshot)
+
+    def end(self, last: bytes) -> None:
+        """Queue the last thing there is to tell, in place of all else."""
+        self.begin(last)
+        self.is_ended = True
 
     def lose(self) -> None:
         """Forget what waits: it belongs to another cluster."""
@@ -121,3 +128,8 @@ class Viewers:
         """Another cluster is shown from now on."""
         for viewer in self._viewers:
             viewer.lose()
+
+    def end(self, last: bytes) -> None:
+        """There is nothing more to come after this."""
+        for viewer in self._viewers:
+            viewer.end(last)

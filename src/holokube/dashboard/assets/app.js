@@ -4,6 +4,7 @@ import { Figures } from "./charts.js";
 import { Detail } from "./detail.js";
 import { Model, act, follow } from "./feed.js";
 import { bytes, cores, count, instant, money, share } from "./format.js";
+import { Key } from "./key.js";
 import { Decisions, showPending } from "./panels.js";
 import { STATES, drawSample, readTheme } from "./tile.js";
 import { Wall } from "./wall.js";
@@ -15,6 +16,7 @@ const model = new Model();
 let theme = readTheme();
 const figures = new Figures($("figures"), model);
 const wall = new Wall($("wall"), $("wall-box"), $("wall-space"), model);
+const key = new Key($("key"), model, wall, () => theme);
 const decisions = new Decisions($("decisions"), $("acts-only"), model);
 const detail = new Detail($("detail"), model, {
   toast, theme: () => theme, onClose: () => { wall.select(null); $("wall").focus({ preventScroll: true }); },
@@ -24,6 +26,9 @@ const detail = new Detail($("detail"), model, {
 
 follow((kind, data) => {
   if (kind === "empty") { showEmpty(data.note); return; }
+  hasEnded = false;
+  heardAt = performance.now();
+  if ($("link").dataset.state === "quiet") showLink("on");
   const change = model.apply(kind, data);
   if (change.all) { chooseGrouping(); readings.length = 0; }
   takeReading();
@@ -33,16 +38,43 @@ follow((kind, data) => {
   if (change.pending || Math.floor(model.now) !== shownSecond) showPending($("pending"), $("pending-count"), model);
   shownSecond = Math.floor(model.now);
   if (change.decisions || change.all) decisions.show();
+  key.show(change.all);
   detail.refresh(change.all || change.names.includes(wall.selected));
   document.documentElement.dataset.ready = "true";
 }, (state) => {
-  $("link").dataset.state = state;
-  $("link").textContent = state === "on" ? "live" : "connection lost, trying again";
+  // What has ended is not lost; yet it may be started again at the same address.
+  if (state !== "on" && hasEnded) return;
+  heardAt = performance.now();
+  showLink(state);
+  if (state === "asleep") document.title = "holokube";
 });
-let shownSecond = -1;
+function showLink(state) {
+  $("link").dataset.state = state;
+  $("link").textContent = { on: "live", lost: "connection lost, trying again", asleep: "not looked at", quiet: "no news for some seconds" }[state];
+}
 
-// Until somebody chooses: by zone where all nodes are of one group, else by group.
+// Something is told several times a second, even in a pause: silence means that the program was stopped, or is stuck.
+const QUIET_AFTER_MS = 4000;
+let heardAt = 0;
+setInterval(() => {
+  if (!document.hidden && $("link").dataset.state === "on" && performance.now() - heardAt > QUIET_AFTER_MS) showLink("quiet");
+}, 1000);
+let shownSecond = -1;
+let hasEnded = false;
+
+// Until somebody chooses: by zone where all nodes are of one group, else by group. A choice outlives a reload.
 let isGroupingChosen = false;
+for (const id of ["group-by", "fill-by"]) {
+  try {
+    const kept = sessionStorage.getItem(`holokube-${id}`);
+    if (![...$(id).options].some((option) => option.value === kept)) continue;
+    $(id).value = kept;
+    if (id === "group-by") { isGroupingChosen = true; wall.groupBy = kept; } else wall.fill = kept;
+  } catch { /* Not allowed here. */ }
+}
+function keepChoice(event) {
+  try { sessionStorage.setItem(`holokube-${event.target.id}`, event.target.value); } catch { /* Not allowed here. */ }
+}
 function chooseGrouping() {
   if (isGroupingChosen || !model.nodes.size) return;
   const different = (key) => new Set([...model.nodes.values()].map((node) => node[key])).size;
@@ -51,6 +83,7 @@ function chooseGrouping() {
 
 // Nothing runs. What was seen last stays.
 function showEmpty(note) {
+  hasEnded = true;
   $("link").dataset.state = "ended";
   $("link").textContent = note;
   $("pace").hidden = true;
@@ -86,7 +119,7 @@ function showStatus() {
   }
   if (![...$("speeds").children].some((button) => button.tabIndex === 0)) $("speeds").lastChild.tabIndex = 0;
   $("wall-empty").hidden = totals.nodes > 0;
-  $("wall-empty").textContent = "No nodes yet.\nholokube scale nodes 100, or pending pods and a policy, bring some.";
+  $("wall-empty").textContent = status.virtual ? "No nodes yet." : "No nodes yet.\nholokube scale nodes 100, or pending pods and a policy, bring some.";
   $("wall").setAttribute("aria-label", `${count(totals.nodes)} nodes`);
   for (const [state] of STATES) legendCounts[state].textContent = count(totals.states[state]);
 }
@@ -106,6 +139,7 @@ for (const [state, words] of STATES) {
 function retheme() {
   theme = readTheme();
   wall.retheme();
+  key.show(true);
   figures.draw();
   for (const [sample, state] of legendSamples) drawSample(sample, state, theme);
   detail.refresh(true);
@@ -125,8 +159,8 @@ retheme();
 
 // -- the wall
 
-$("group-by").addEventListener("change", (event) => { isGroupingChosen = true; wall.groupBy = event.target.value; wall.relayout(); });
-$("fill-by").addEventListener("change", (event) => { wall.fill = event.target.value; wall.redraw(); });
+$("group-by").addEventListener("change", (event) => { isGroupingChosen = true; wall.groupBy = event.target.value; wall.relayout(); keepChoice(event); });
+$("fill-by").addEventListener("change", (event) => { wall.fill = event.target.value; wall.redraw(); key.show(true); keepChoice(event); });
 $("find").addEventListener("input", (event) => { wall.search = event.target.value.trim(); wall.redraw(); });
 $("find").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;

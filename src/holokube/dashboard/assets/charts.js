@@ -54,7 +54,7 @@ export class Figures {
       return [count(t.nodes), "", odd.join(" · ") || (t.nodes ? "all ready" : "none yet")];
     }
     if (key === "running") {
-      const odd = ["starting", "ending", "failing"].filter((state) => t.pods[state]).map((state) => `${count(t.pods[state])} ${state}`);
+      const odd = ["starting", "ending", "failing", "lost"].filter((state) => t.pods[state]).map((state) => `${count(t.pods[state])} ${state}`);
       return [count(t.pods.running), "", odd.join(" · ")];
     }
     if (key === "pending") {

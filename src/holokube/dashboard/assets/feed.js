@@ -80,10 +80,16 @@ export class Model {
   }
 }
 
-// Keeps one stream open. The browser comes back by itself after a loss; each stream begins with a snapshot.
+const ASLEEP_AFTER_MS = 5000;
+
+// Keeps one stream open while somebody can see the page. The browser comes back by itself after a loss; each stream
+// begins with a snapshot. A browser has six connections to one address, and a stream takes one for good: with six pages
+// in its tabs the seventh would not load and no button would do anything, so tabs that are not looked at let go.
 export function follow(onEvent, onLink) {
-  let source = null;
+  let source = null, timer = 0;
+  const close = () => { source?.close(); source = null; };
   const open = () => {
+    close();
     source = new EventSource("/events");
     for (const kind of ["snapshot", "delta", "empty"]) {
       source.addEventListener(kind, (event) => {
@@ -94,19 +100,31 @@ export function follow(onEvent, onLink) {
     source.onerror = () => {
       onLink("lost");
       // A browser gives up after an answer that is no stream, 503 say; a person would press reload.
-      if (source.readyState === EventSource.CLOSED) { source.close(); setTimeout(open, 2000); }
+      if (source.readyState === EventSource.CLOSED) wait(() => (document.hidden ? sleep() : open()), 2000);
     };
   };
+  const sleep = () => { close(); onLink("asleep"); };
+  const wait = (what, ms) => { clearTimeout(timer); timer = setTimeout(what, ms); };
+  const look = () => {
+    clearTimeout(timer);
+    if (document.hidden) wait(sleep, ASLEEP_AFTER_MS);
+    else if (!source || source.readyState === EventSource.CLOSED) open();
+  };
+  document.addEventListener("visibilitychange", look);
   open();
+  look();
 }
 
 const token = document.querySelector("meta[name=holokube-token]").content;
 
 export async function act(verb, body) {
-  const answer = await fetch(`/actions/${verb}`, {
-    method: "POST", body: JSON.stringify(body),
-    headers: { "Content-Type": "application/json", "X-Holokube-Token": token },
-  });
+  let answer;
+  try {
+    answer = await fetch(`/actions/${verb}`, {
+      method: "POST", body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json", "X-Holokube-Token": token },
+    });
+  } catch { throw new Error("Nobody answers. What ran here has stopped, or cannot be reached."); }
   if (!answer.ok) throw new Error((await answer.text()).trim());
   return answer.json();
 }

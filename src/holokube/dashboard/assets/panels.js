@@ -55,7 +55,8 @@ export class Decisions {
     if (isFresh) item.classList.add("fresh");
     row.append(element("span", "kind", line.kind));
     const who = line.count === 1 ? line.subjects[0] : `${count(line.count)} ${many(line.kind)}`;
-    row.append(element("span", "name", `${who} ${line.decision}`));
+    const what = line.count === 1 ? line.decision : line.decision.replace(/^stays\b/, "stay");
+    row.append(element("span", "name", `${who} ${what}`));
     const at = element("span", "end", clockTime(line.at));
     at.title = `${instant(line.at)} UTC`;
     row.append(at);
@@ -68,5 +69,5 @@ export class Decisions {
 }
 
 function many(kind) {
-  return { node: "nodes", pod: "pods", group: "groups", machine: "machines", claim: "claims", pool: "pools", fault: "nodes" }[kind] ?? "times";
+  return { node: "nodes", pod: "pods", group: "groups", machine: "machines", claim: "claims", pool: "pools", fault: "nodes", "scale-up": "groups" }[kind] ?? "times";
 }

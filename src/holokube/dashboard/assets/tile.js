@@ -8,7 +8,7 @@ export const STATES = [
 const RUNNING = 0, STARTING = 1, ENDING = 2;
 export const BLOCKS_FROM = 34; // pixels of height from which single pods are told apart
 const NAME_FROM = 58;
-const BANDS_FROM = 28; // below that, workloads are noise: only how full a node is can be seen, by height and by shade
+export const BANDS_FROM = 28; // below that, workloads are noise: only how full a node is can be seen, by height and by shade
 const SHADES = 8;
 
 export function readTheme() {

@@ -5,6 +5,7 @@ import { Raster } from "./raster.js";
 import { BLOCKS_FROM, drawSmallStates, drawSmallTiles, drawTile, readTheme } from "./tile.js";
 
 const HEAD = 25, PAD = 12, SIZE_MIN = 8, SIZE_MAX = 136, FLASH_MS = 900, FLASHES_MAX = 400, TOGETHER_FROM = 250;
+const SIZE_OF_MANY_GROUPS = BLOCKS_FROM + 6;
 
 export class Wall {
   constructor(canvas, box, space, model) {
@@ -20,6 +21,7 @@ export class Wall {
     this.frameTimes = []; // of the last frames drawn, in milliseconds, for those who measure
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
     this.theme = readTheme();
+    this.onLayout = () => {};
     new ResizeObserver(() => this.relayout()).observe(box);
     box.addEventListener("scroll", () => this.redraw(), { passive: true });
   }
@@ -76,11 +78,15 @@ export class Wall {
       nodes.sort((a, b) => a.created - b.created || (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
     }
     const width = this.box.clientWidth - 2 * PAD, height = this.box.clientHeight;
+    const heightOf = (size) => this.#heightOf(sorted, size, width, widthOf);
     let low = SIZE_MIN, high = SIZE_MAX;
     while (low < high) {
       const size = Math.ceil((low + high) / 2);
-      if (this.#heightOf(sorted, size, width, widthOf) <= height) low = size; else high = size - 1;
+      if (heightOf(size) <= height) low = size; else high = size - 1;
     }
+    // Where headings take most of the room, tiles would be squeezed for little: one has to scroll anyway, or nearly.
+    if (low < SIZE_OF_MANY_GROUPS && sorted.length * (HEAD + 6) > height / 2
+        && heightOf(SIZE_OF_MANY_GROUPS) <= 2 * Math.max(height, heightOf(low))) low = SIZE_OF_MANY_GROUPS;
     this.size = low;
     this.#place(sorted, low, width, widthOf);
     // What is left at the right of full rows is shared out.
@@ -183,7 +189,12 @@ export class Wall {
     const began = performance.now();
     const ctx = this.ctx, scale = window.devicePixelRatio || 1;
     const width = this.box.clientWidth, height = this.box.clientHeight;
-    if (this.needsLayout) { this.#layout(); this.isStale = true; }
+    if (this.needsLayout) {
+      const before = this.size;
+      this.#layout();
+      this.isStale = true;
+      if (before !== this.size) this.onLayout();
+    }
     if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
       this.canvas.width = Math.round(width * scale);
       this.canvas.height = Math.round(height * scale);
@@ -236,8 +247,9 @@ export class Wall {
     ctx.textBaseline = "middle";
     ctx.font = `600 12.5px ${this.theme.font}`;
     ctx.fillStyle = this.theme.ink;
-    ctx.fillText(head.key, PAD, head.y + HEAD / 2 + 1, width - 130);
-    const wide = Math.min(ctx.measureText(head.key).width, width - 130);
+    const words = fitting(ctx, head.key, width - 130);
+    ctx.fillText(words, PAD, head.y + HEAD / 2 + 1);
+    const wide = ctx.measureText(words).width;
     ctx.font = `12px ${this.theme.font}`;
     ctx.fillStyle = this.theme.muted;
     ctx.fillText(`${count(head.nodes)} ${head.nodes === 1 ? "node" : "nodes"}`, PAD + wide + 9, head.y + HEAD / 2 + 1);
@@ -283,4 +295,12 @@ export class Wall {
     ctx.strokeStyle = this.theme.focus;
     ctx.strokeRect(place.x - out, place.y - out, place.w + 2 * out, this.size + 2 * out);
   }
+}
+
+// As much of a text as there is room for.
+function fitting(ctx, text, room) {
+  if (ctx.measureText(text).width <= room) return text;
+  let end = text.length - 1;
+  while (end > 1 && ctx.measureText(`${text.slice(0, end)}…`).width > room) end--;
+  return `${text.slice(0, end)}…`;
 }
