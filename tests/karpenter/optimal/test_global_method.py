@@ -18,6 +18,7 @@ from holokube.karpenter.optimal.global_method import (
     REHEARSED,
     GlobalConsolidation,
     limits_for,
+    peace_s,
 )
 from holokube.karpenter.optimal.global_method import LIMITS as USUAL
 from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper, with_waiting
@@ -138,11 +139,16 @@ def test_a_larger_cluster_is_searched_for_longer_within_bounds() -> None:
 
 def test_after_a_search_pods_have_peace_for_a_while() -> None:
     given, book = cluster_of(clusters.PLAIN), PlanBook()
-    method = GlobalConsolidation(book, LIMITS, look_every_s=600.0)
+    method = GlobalConsolidation(book, LIMITS)
     view = view_of(given, book)
     assert method.compute(view, Memory()).command is not None
-    assert method.compute(replace(view, now_s=view.now_s + 599), Memory()).command is None
-    assert method.compute(replace(view, now_s=view.now_s + 600), Memory()).command is not None
+    assert method.compute(replace(view, now_s=view.now_s + 299), Memory()).command is None
+    assert method.compute(replace(view, now_s=view.now_s + 300), Memory()).command is not None
+
+
+def test_a_large_cluster_has_peace_for_longer() -> None:
+    assert peace_s(LARGE - 1) == 300.0
+    assert peace_s(LARGE) == 1800.0
 
 
 def test_a_plan_whose_room_was_taken_meanwhile_is_rejected() -> None:

@@ -24,7 +24,11 @@ from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.results import Results
 
 LOOK_EVERY_S: Final = 1800.0
-"""A search costs as much as many passes of Karpenter's own methods, and pods that were moved should have some peace."""
+"""In a large cluster a search costs as much as many passes of Karpenter's own methods, and moves many pods, which
+should have some peace then."""
+SOON_S: Final = 300.0
+"""In a smaller one it is cheap, and budgets let few nodes go at a time: whoever looks seldom shrinks too slowly to be
+cheaper than Karpenter. Pods have their peace by ``consolidateAfter``."""
 LIMITS: Final = MoveLimits(
     rounds=60, work=12_000_000, least_saving=0.05, least_share=0.005, most_removed=60, slack=0.01
 )
@@ -53,6 +57,11 @@ def limits_for(candidates: int, limits: MoveLimits = LIMITS) -> MoveLimits:
     )  # fmt: skip
 
 
+def peace_s(candidates: int) -> float:
+    """How long nothing is looked for after a search among so many candidates."""
+    return LOOK_EVERY_S if candidates >= LARGE else SOON_S
+
+
 class GlobalConsolidation:
     """Looks for the move that saves most; blockers, budgets, and the second look before it begins are Karpenter's."""
 
@@ -62,10 +71,9 @@ class GlobalConsolidation:
     consolidation_type: Final = "global"
     is_validated: Final = True
 
-    def __init__(self, book: PlanBook, limits: MoveLimits | None = None, *, look_every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, book: PlanBook, limits: MoveLimits | None = None) -> None:
         self._book = book
         self._limits = limits
-        self._look_every_s = look_every_s
         self._not_before_s = -math.inf
         self._trust = Trust()
 
@@ -83,7 +91,7 @@ class GlobalConsolidation:
         candidates = by_ratio(view.candidates(self))
         if not candidates or memory.is_settled(view.mark) or view.now_s < self._not_before_s:
             return Outcome(None, memory, notices)
-        self._not_before_s = view.now_s + self._look_every_s
+        self._not_before_s = view.now_s + peace_s(len(candidates))
         budgets = view.budget_left(self.reason)
         command = yield from self._best(view, candidates, budgets)
         if command is None:
