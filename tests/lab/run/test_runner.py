@@ -80,6 +80,14 @@ def test_without_a_policy_pods_wait_and_the_journal_tells_why() -> None:
     assert waiting[0].reasons == ("no nodes available to schedule pods",)
 
 
+def test_pods_that_are_taken_away_while_they_wait_have_waited_until_then() -> None:
+    result = run_scenario(scenario(GROWING, cluster=ClusterSpec(nodes=0)), NO_POLICY)
+    # Nobody ever got a node: one of three waited to 300 s, six from 120 s to 300 s, and two to the end.
+    assert [pod.end for pod in result.pods].count("deleted") == 7
+    assert result.summary["pending_p50_s"] == 180
+    assert result.summary["pending_max_s"] == 600
+
+
 def test_nodes_of_the_cluster_are_there_from_the_start_and_launched_by_nobody() -> None:
     cluster = ClusterSpec(nodes=3, zones=("a", "b"))
     result = run_scenario(scenario(GROWING, cluster=cluster), NO_POLICY)
