@@ -24,6 +24,7 @@ from holokube.cluster.policies import kinds
 from holokube.lab.comparison import as_document, csv_rows
 from holokube.lab.results import RunResult
 from holokube.lab.run.runner import Observe, Progress, run_scenario
+from holokube.lab.run.transport import is_on_purpose
 from holokube.lab.scenario.model import PolicyKind, PolicySpec, Scenario
 from holokube.lab.scenario.reading import read_scenario
 from holokube.runtime import collector
@@ -145,7 +146,7 @@ def _said(*, is_shown: bool) -> Iterator[None]:
     if is_shown:
         yield
         return
-    with log.counted() as counts:
+    with log.counted(is_on_purpose) as counts:
         yield
     if counts:
         click.echo("  logged meanwhile (-v shows it as it comes):", err=True)
