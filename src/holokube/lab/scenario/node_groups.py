@@ -49,7 +49,7 @@ class NodeGroup:
     max: Annotated[int, Whole(1)] = 200
     """Never more than so many."""
     initial: Annotated[int | None, Whole(0)] = None
-    """How many machines it begins with; ``min`` unless told."""
+    """How many machines it begins with; ``min`` unless told. They have booted when the run begins."""
     boot: Annotated[Spread | None, Times()] = None
     """From the order to a node; at once unless told. Uniform, not exponential."""
 
