@@ -21,6 +21,41 @@ GROUP = "policies:\n- kind: cluster-autoscaler\n  nodeGroups:\n"
 # What is wrong -> the file, the field, words of the problem, words of the remedy.
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "the file is empty": ("", "", "is empty", "kind: Scenario"),
+    "a manifest has a field that is not of its kind": (
+        workload("", DEPLOYMENT.replace("    selector:", f"    replcas: 3 {HERE}\n    selector:")),
+        "spec.workloads[0].manifests[0].spec.replcas", "no such field", "replicas",
+    ),
+    "a container has a field that is not one's": (
+        workload("", DEPLOYMENT.replace("resources:", "resorces:").replace("}]\n", f"}}] {HERE}\n")),
+        "spec.workloads[0].manifests[0].spec.template.spec.containers[0].resorces", "no such field", "resources",
+    ),
+    "a request is no quantity": (
+        workload("", DEPLOYMENT.replace("500m", "500mm").replace("}]\n", f"}}] {HERE}\n")),
+        "spec.workloads[0].manifests[0].spec.template.spec.containers[0].resources.requests.cpu", "quantity", "Correct",
+    ),
+    "a manifest has a value of another type": (
+        workload("", DEPLOYMENT.replace("    selector:", f"    replicas: many {HERE}\n    selector:")),
+        "spec.workloads[0].manifests[0].spec.replicas", "int32", "Correct",
+    ),
+    "a manifest has a kind that is misspelt": (
+        workload("", DEPLOYMENT.replace("kind: Deployment", f"kind: Deploymnt {HERE}")),
+        "spec.workloads[0].manifests[0].kind", "no Deploymnt in apps/v1", "Deployment",
+    ),
+    "a manifest has a version that is gone": (
+        workload("", DEPLOYMENT.replace("apps/v1", "extensions/v1beta1").replace("Deployment", f"Deployment {HERE}")),
+        "spec.workloads[0].manifests[0].kind", "no Deployment in extensions/v1beta1", "kubectl api-resources",
+    ),
+    "a NodePool has a field that is not one's": (
+        spec("duration: 1h\npolicies:\n- kind: karpenter\n  manifests:\n  - apiVersion: karpenter.sh/v1\n"
+             "    kind: NodePool\n    metadata: {name: p}\n"
+             f"    spec: {{disruption: {{consolidateAftr: 5m}}}} {HERE}\n"),
+        "spec.policies[0].manifests[0].spec.disruption.consolidateAftr", "no such field", "consolidateAfter",
+    ),
+    "a NodePool has an old version": (
+        spec("duration: 1h\npolicies:\n- kind: karpenter\n  manifests:\n  - apiVersion: karpenter.sh/v1beta1\n"
+             f"    kind: NodePool {HERE}\n    metadata: {{name: p}}\n"),
+        "spec.policies[0].manifests[0].kind", "no NodePool in karpenter.sh/v1beta1", "karpenter.sh/v1",
+    ),
     "the file is a list": (f"- a {HERE}\n", "", "a list", "kind: Scenario"),
     "the YAML is broken": (HEAD + f"  duration: [1h {HERE}\n  seed: 1\n", "", "is not YAML", "indentation"),
     "a tab indents": (HEAD + f"  seed: 1\n\tduration: 1h {HERE}\n", "", "is not YAML", "tabs"),
