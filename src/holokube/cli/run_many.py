@@ -163,7 +163,7 @@ def _show(line: ProgressLine, progress: Progress) -> None:
         f"{progress.speed_up:,.0f} times real time, {progress.nodes} nodes, {progress.pending} pods pending"
     )
     if progress.done_s < progress.duration_s:
-        line.show(text)
+        line.show(text, progress.took_s)
     else:
         line.done(f"{text}, {progress.took_s:.1f} s")
 
