@@ -251,6 +251,18 @@ def test_messages_can_be_counted_instead_and_errors_with_a_traceback_are_shown_a
     assert "afterwards" in stream.getvalue()
 
 
+def test_a_traceback_of_an_error_that_is_expected_is_counted_only() -> None:
+    stream = io.StringIO()
+    log.configure(level="warning", clock=VirtualClock(), stream=stream)
+    logger = log.get_logger("holokube.part")
+    with log.counted(lambda error: isinstance(error, ValueError)) as counts:
+        logger.exception("broken", exc=ValueError("on purpose"))
+        assert stream.getvalue() == ""
+        logger.exception("broken", exc=KeyError("a defect"))
+    assert counts == {"holokube.part: broken": 2}
+    assert "a defect" in stream.getvalue()
+
+
 def test_where_nothing_is_configured_messages_are_counted_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,20 @@ def test_what_the_components_log_is_told_in_short_unless_it_was_asked_for(
     assert "logged meanwhile" not in long
 
 
+def test_requests_that_fail_because_the_scenario_wants_it_are_told_in_short_too(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = "{kind: api-errors, at: 0s, until: 1m, share: 1, kinds: [Pod], verbs: [create], code: 503}"
+    scenario.write_text(f"{SCENARIO}  faults:\n  - {fault}\n")
+    arguments = ["run", str(scenario), "--policy", "cluster-autoscaler"]
+    assert holokube(arguments) == 0
+    short = capsys.readouterr().err
+    assert " x runtime.controller: Reconcile failed, trying again" in short
+    assert "Traceback" not in short
+    holokube([*arguments, "-v"])
+    assert "refused by a fault of the scenario" in capsys.readouterr().err
+
+
 def test_a_folder_means_its_scenario(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert holokube(["run", str(scenario.parent), "--policy", "karpenter", "-o", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

@@ -18,7 +18,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, TextIO
@@ -148,13 +148,17 @@ def configure(
 
 
 @contextmanager
-def counted() -> Iterator[Counter[str]]:
-    """Count messages by logger and text meanwhile instead of writing them, unless they have a traceback."""
+def counted(is_expected: Callable[[BaseException], bool] = lambda _error: False) -> Iterator[Counter[str]]:
+    """Count messages by logger and text meanwhile instead of writing them, unless they have a traceback.
+
+    A traceback is a defect that somebody should see, unless the error ``is_expected``.
+    """
     counts: Counter[str] = Counter()
 
     def count(record: logging.LogRecord) -> bool:
         counts[f"{record.name}: {_message(record)}"] += 1
-        return record.exc_info is not None
+        error = record.exc_info[1] if record.exc_info else None
+        return error is not None and not is_expected(error)
 
     handlers: list[logging.Handler] = [one for one in logging.getLogger().handlers if isinstance(one, _RootHandler)]
     if not handlers and logging.lastResort is not None:

@@ -25,6 +25,7 @@ from holokube.cluster.policies import kinds
 from holokube.lab.comparison import as_document, csv_rows
 from holokube.lab.results import RunResult
 from holokube.lab.run.runner import Observe, Progress, run_scenario
+from holokube.lab.run.transport import is_on_purpose
 from holokube.lab.scenario.model import PolicyKind, PolicySpec, Scenario
 from holokube.lab.scenario.reading import read_scenario
 from holokube.runtime import collector
@@ -154,7 +155,7 @@ def _said(*, is_shown: bool) -> Iterator[None]:
     if is_shown:
         yield
         return
-    with log.counted() as counts:
+    with log.counted(is_on_purpose) as counts:
         yield
     if counts:
         click.echo("  logged meanwhile (-v shows it as it comes):", err=True)
@@ -171,7 +172,7 @@ def _show(line: ProgressLine, progress: Progress) -> None:
         f"{progress.speed_up:,.0f} times real time, {progress.nodes} nodes, {progress.pending} pods pending"
     )
     if progress.done_s < progress.duration_s:
-        line.show(text)
+        line.show(text, progress.took_s)
     else:
         line.done(f"{text}, {progress.took_s:.1f} s")
 

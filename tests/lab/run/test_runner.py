@@ -15,10 +15,10 @@ from holokube.lab.results import MEASURE_BY_NAME, RunResult
 from holokube.lab.run.runner import Progress, RunningLab, run_scenario
 from holokube.lab.scenario.behaviour import PodBehaviour
 from holokube.lab.scenario.curves import Constant, Row, Step, Steps, TraceArrivals
-from holokube.lab.scenario.model import Assertion, ClusterSpec, Workload
+from holokube.lab.scenario.model import Assertion, ClusterSpec, PolicySpec, Workload
 from holokube.lab.scenario.values import Spread
 from holokube.pricing.cost_meter import IDLE
-from tests.lab.run.small_scenarios import KARPENTER, NO_POLICY, autoscaled, job, scenario, web
+from tests.lab.run.small_scenarios import GROUP, KARPENTER, NO_POLICY, autoscaled, groups, job, scenario, web
 
 GROWING = Workload("web", (web(),), curve=Steps((Step(0.0, 3), Step(120.0, 9), Step(300.0, 2))))
 
@@ -80,6 +80,14 @@ def test_without_a_policy_pods_wait_and_the_journal_tells_why() -> None:
     assert waiting[0].reasons == ("no nodes available to schedule pods",)
 
 
+def test_pods_that_are_taken_away_while_they_wait_have_waited_until_then() -> None:
+    result = run_scenario(scenario(GROWING, cluster=ClusterSpec(nodes=0)), NO_POLICY)
+    # Nobody ever got a node: one of three waited to 300 s, six from 120 s to 300 s, and two to the end.
+    assert [pod.end for pod in result.pods].count("deleted") == 7
+    assert result.summary["pending_p50_s"] == 180
+    assert result.summary["pending_max_s"] == 600
+
+
 def test_nodes_of_the_cluster_are_there_from_the_start_and_launched_by_nobody() -> None:
     cluster = ClusterSpec(nodes=3, zones=("a", "b"))
     result = run_scenario(scenario(GROWING, cluster=cluster), NO_POLICY)
@@ -87,6 +95,15 @@ def test_nodes_of_the_cluster_are_there_from_the_start_and_launched_by_nobody() 
     assert result.summary["node_launches"] == 0
     assert result.summary["pods_pending_end"] == 0
     assert result.series.columns["nodes"] == (3,) * 10
+
+
+def test_no_machine_is_bought_in_place_of_one_that_a_group_begins_with() -> None:
+    (group,) = groups(boot="5m")
+    group["metadata"]["annotations"][f"{GROUP}/desired-count"] = "1"
+    policy = PolicySpec("cluster-autoscaler", node_groups=(group,))
+    result = run_scenario(scenario(Workload("web", (web(replicas=3),))), policy)
+    assert [node.created_s for node in result.nodes] == [0.0]
+    assert result.summary["pending_max_s"] == 0
 
 
 def test_jobs_arrive_with_a_life_of_their_own() -> None:

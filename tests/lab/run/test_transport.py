@@ -14,7 +14,7 @@ from holokube.base.rng import Rng
 from holokube.client.resources import EVENTS, NODES, PODS
 from holokube.client.transport import Call, WatchEvent
 from holokube.kube.errors import ApiError, ServiceUnavailable, TooManyRequests
-from holokube.lab.run.transport import ApiTrouble, DiscoveryMemory, LabTransport, Trouble
+from holokube.lab.run.transport import ApiTrouble, DiscoveryMemory, LabTransport, Trouble, is_on_purpose
 from holokube.runtime.events import Postponing
 
 
@@ -95,6 +95,15 @@ def test_kinds_may_be_given_by_their_plural_name() -> None:
     with pytest.raises(TooManyRequests) as caught:
         asyncio.run(transport.call(Call("get", PODS, "default", "a")))
     assert caught.value.retry_after_s == 1
+
+
+def test_errors_on_purpose_are_told_from_others_also_when_others_are_made_of_them() -> None:
+    refusal = Trouble(1.0, 503).error(Call("get", PODS, "default", "a"))
+    made_of_it, beside_it = ValueError("cannot go on"), KeyError("a defect")
+    made_of_it.__cause__, beside_it.__context__ = refusal, refusal
+    assert all(map(is_on_purpose, (refusal, made_of_it, ExceptionGroup("several", [refusal, made_of_it]))))
+    others = (beside_it, ServiceUnavailable("busy"), ExceptionGroup("several", [refusal, beside_it]))
+    assert not any(map(is_on_purpose, others))
 
 
 def test_watches_are_refused_when_they_are_opened() -> None:

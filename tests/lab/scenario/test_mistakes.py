@@ -21,6 +21,41 @@ GROUP = "policies:\n- kind: cluster-autoscaler\n  nodeGroups:\n"
 # What is wrong -> the file, the field, words of the problem, words of the remedy.
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "the file is empty": ("", "", "is empty", "kind: Scenario"),
+    "a manifest has a field that is not of its kind": (
+        workload("", DEPLOYMENT.replace("    selector:", f"    replcas: 3 {HERE}\n    selector:")),
+        "spec.workloads[0].manifests[0].spec.replcas", "no such field", "replicas",
+    ),
+    "a container has a field that is not one's": (
+        workload("", DEPLOYMENT.replace("resources:", "resorces:").replace("}]\n", f"}}] {HERE}\n")),
+        "spec.workloads[0].manifests[0].spec.template.spec.containers[0].resorces", "no such field", "resources",
+    ),
+    "a request is no quantity": (
+        workload("", DEPLOYMENT.replace("500m", "500mm").replace("}]\n", f"}}] {HERE}\n")),
+        "spec.workloads[0].manifests[0].spec.template.spec.containers[0].resources.requests.cpu", "quantity", "Correct",
+    ),
+    "a manifest has a value of another type": (
+        workload("", DEPLOYMENT.replace("    selector:", f"    replicas: many {HERE}\n    selector:")),
+        "spec.workloads[0].manifests[0].spec.replicas", "int32", "Correct",
+    ),
+    "a manifest has a kind that is misspelt": (
+        workload("", DEPLOYMENT.replace("kind: Deployment", f"kind: Deploymnt {HERE}")),
+        "spec.workloads[0].manifests[0].kind", "no Deploymnt in apps/v1", "Deployment",
+    ),
+    "a manifest has a version that is gone": (
+        workload("", DEPLOYMENT.replace("apps/v1", "extensions/v1beta1").replace("Deployment", f"Deployment {HERE}")),
+        "spec.workloads[0].manifests[0].kind", "no Deployment in extensions/v1beta1", "kubectl api-resources",
+    ),
+    "a NodePool has a field that is not one's": (
+        spec("duration: 1h\npolicies:\n- kind: karpenter\n  manifests:\n  - apiVersion: karpenter.sh/v1\n"
+             "    kind: NodePool\n    metadata: {name: p}\n"
+             f"    spec: {{disruption: {{consolidateAftr: 5m}}}} {HERE}\n"),
+        "spec.policies[0].manifests[0].spec.disruption.consolidateAftr", "no such field", "consolidateAfter",
+    ),
+    "a NodePool has an old version": (
+        spec("duration: 1h\npolicies:\n- kind: karpenter\n  manifests:\n  - apiVersion: karpenter.sh/v1beta1\n"
+             f"    kind: NodePool {HERE}\n    metadata: {{name: p}}\n"),
+        "spec.policies[0].manifests[0].kind", "no NodePool in karpenter.sh/v1beta1", "karpenter.sh/v1",
+    ),
     "the file is a list": (f"- a {HERE}\n", "", "a list", "kind: Scenario"),
     "the YAML is broken": (HEAD + f"  duration: [1h {HERE}\n  seed: 1\n", "", "is not YAML", "indentation"),
     "a tab indents": (HEAD + f"  seed: 1\n\tduration: 1h {HERE}\n", "", "is not YAML", "tabs"),
@@ -294,7 +329,48 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
         spec(f"duration: 1h\ncatalog: types.json {HERE}\n"), "spec.catalog", "types.json", "Correct it",
     ),
     "a catalogue is wrong": (
-        spec(f"duration: 1h\ncatalog: [{{name: a}}] {HERE}\n"), "spec.catalog", "offerings", "Correct it",
+        spec(f"duration: 1h\ncatalog: [{{name: a}}] {HERE}\n"), "spec.catalog[0].offerings", "offerings", "Correct it",
+    ),
+    "an offering says nothing of its capacity type": (
+        spec("duration: 1h\ncatalog:\n- name: a\n  resources: {cpu: 1, memory: 1Gi}\n  offerings:\n"
+             f"  - {{zone: z, price: 1}} {HERE}\n"),
+        "spec.catalog[0].offerings[0].capacityType", "a text is expected", "#catalogues",
+    ),
+    "two node groups have one name": (
+        spec(f"duration: 1h\n{GROUP}  - instanceType: m-4x-amd64-linux\n  - instanceType: m-4x-amd64-linux {HERE}\n"),
+        "spec.policies[0].nodeGroups[1]", "also the name of nodeGroups[0]", "name: spare",
+    ),
+    "a node template has a capacity that is none": (
+        spec(f"duration: 1h\ncluster:\n  nodes: 1\n  nodeTemplate:\n    apiVersion: v1\n    kind: Node\n"
+             f"    status: {{capacity: {{cpu: two}}}} {HERE}\n"),
+        "spec.cluster.nodeTemplate.status.capacity.cpu", "cannot be read", "Correct it",
+    ),
+    "there are samples without end": (
+        spec(f"duration: 1h\nsampling: 1ns {HERE}\n"), "spec.sampling", "more than 1,000,000 samples", "1s or more",
+    ),
+    "a stock-out names a type that is not in the catalogue": (
+        spec(f"duration: 1h\nfaults:\n- {{kind: stock-out, at: 1m, instanceTypes: [m-4x-amd64]}} {HERE}\n"),
+        "spec.faults[0].instanceTypes[0]", "no type 'm-4x-amd64'", "m-4x-amd64-linux",
+    ),
+    "a stock-out names a group that nobody has": (
+        spec(f"duration: 1h\n{GROUP}  - {{instanceType: m-4x-amd64-linux, name: workers}}\n"
+             f"faults:\n- {{kind: stock-out, at: 1m, groups: [worker]}} {HERE}\n"),
+        "spec.faults[0].groups[0]", "no node group or NodePool", "Did you mean workers?",
+    ),
+    "a stock-out names a capacity type that is none": (
+        spec(f"duration: 1h\nfaults:\n- {{kind: stock-out, at: 1m, capacityTypes: [Spot]}} {HERE}\n"),
+        "spec.faults[0].capacityTypes[0]", "no capacity type", "Did you mean spot?",
+    ),
+    "requests of a kind fail that is none": (
+        spec(f"duration: 1h\nfaults:\n- {{kind: api-errors, at: 1m, share: 1, kinds: [Nodez]}} {HERE}\n"),
+        "spec.faults[0].kinds[0]", "no kind 'Nodez'", "Did you mean Node?",
+    ),
+    "the name of a file has a zero in it": (
+        workload("", f'- "web\\0.yaml" {HERE}\n'), "spec.workloads[0].manifests[0]", "no name of a file", "Check",
+    ),
+    "a share is asserted in percent": (
+        spec(f"duration: 1h\nassertions:\n- cpu_allocated_share > 60 {HERE}\n"), "spec.assertions[0]",
+        "no share is 60", "60%",
     ),
     "a fault has no kind": (
         spec(f"duration: 1h\nfaults:\n- at: 1m {HERE}\n"), "spec.faults[0].kind", "is missing", "zone-loss",
@@ -439,6 +515,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_lines(tmp_path:
         ("at,replicas\n0,1\n\nsoon,2\n", "trace.csv:4: at 'soon' is no duration", "5m"),
         ("at,replicas\n5,1\n3,2\n", "trace.csv:3: 3 is earlier", "Sort"),
         ("at,replicas\n-5,1\n", "trace.csv:2: at '-5' is out of range", "from the start"),
+        ("at,replicas\n0,99999999999\n", "trace.csv:2: replicas 99999999999 is out of range", "to 1000000"),
         ("at,replicas\n5\n", "trace.csv:2: has 1 cells, not 2", "each column"),
     ],
 )
@@ -450,6 +527,28 @@ def test_a_mistake_in_a_trace_is_told_with_the_line_of_the_trace(
     assert problem.field == "spec.workloads[0].curve.file"
     assert what in problem.what
     assert remedy in problem.remedy
+
+
+def test_replicas_of_a_trace_may_not_become_too_many(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("at,replicas\n0,1000\n")
+    curve = "curve: {kind: trace, file: trace.csv, scale: 5000}\n"
+    (problem,) = the_problems(written(tmp_path, workload(curve)))
+    assert problem.field == "spec.workloads[0].curve.scale"
+    assert "more than 1,000,000 replicas" in problem.what
+
+
+def test_node_groups_are_not_blamed_for_a_catalogue_that_is_wrong(tmp_path: Path) -> None:
+    groups = "policies:\n- kind: cluster-autoscaler\n  nodeGroups: [{instanceType: mine}]\n"
+    (problem,) = the_problems(written(tmp_path, spec(f"duration: 1h\ncatalog: [{{name: mine}}]\n{groups}")))
+    assert problem.field == "spec.catalog[0].offerings"
+
+
+def test_an_object_that_is_not_of_its_type_is_told_with_the_line_of_its_file(tmp_path: Path) -> None:
+    text = DEPLOYMENT.replace("- ", "", 1).replace("\n  ", "\n")
+    (tmp_path / "web.yaml").write_text(f"{text}---\n{text.replace('selector:', 'slector:')}")
+    (problem,) = the_problems(written(tmp_path, workload("", "- file: web.yaml\n")))
+    assert re.search(r"web\.yaml, line 1\d: spec\.slector: there is no such field", problem.what), problem
+    assert problem.remedy == "Did you mean selector?"
 
 
 def test_an_object_without_a_kind_is_told_with_the_line_of_its_file(tmp_path: Path) -> None:

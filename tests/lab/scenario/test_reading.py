@@ -87,7 +87,7 @@ def test_faults_are_read_with_the_fields_of_their_kinds(tmp_path: Path) -> None:
         - {kind: zone-loss, at: 1h, until: 2h, zone: test-zone-a}
         - {kind: spot-reclaim, at: 1h, share: 0.5, notice: 30s}
         - {kind: spot-reclaim, at: 1h, until: 3h, perHour: 20, zone: test-zone-b}
-        - {kind: stock-out, at: 0s, instanceTypes: [a], zones: [test-zone-c], capacityTypes: [spot]}
+        - {kind: stock-out, at: 0s, instanceTypes: [m-4x-amd64-linux], zones: [test-zone-c], capacityTypes: [spot]}
         - {kind: slow-boot, at: 1h, factor: 3, extra: 1m}
         - {kind: api-errors, at: 1h, share: 0.1, kinds: [Node], verbs: [patch], code: 503}
         - {kind: node-silence, at: 1h, selector: "pool=a", count: 3}
@@ -96,7 +96,7 @@ def test_faults_are_read_with_the_fields_of_their_kinds(tmp_path: Path) -> None:
         ZoneLoss("test-zone-a"),
         SpotReclaim(share=0.5, notice_s=30.0),
         SpotReclaim(per_hour=20.0, zone="test-zone-b"),
-        StockOut(("a",), (), ("test-zone-c",), ("spot",)),
+        StockOut(("m-4x-amd64-linux",), (), ("test-zone-c",), ("spot",)),
         SlowBoot(3.0, 60.0),
         ApiErrors(0.1, ("Node",), ("patch",), 503),
         NodeSilence("pool=a", 3),

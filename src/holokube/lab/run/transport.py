@@ -21,6 +21,19 @@ RETRY_AFTER_S: Final = 1
 MEMORY_S: Final = 600.0
 SETTLED_S: Final = 60.0
 _EVENTS: Final = "events"
+_ON_PURPOSE: Final = "refused by a fault of the scenario"
+
+
+def is_on_purpose(error: BaseException | None) -> bool:
+    """Whether an error is one that the scenario asked for, or was made of one."""
+    while error is not None:
+        if isinstance(error, BaseExceptionGroup):
+            return all(map(is_on_purpose, error.exceptions))
+        if isinstance(error, ApiError) and error.message.endswith(_ON_PURPOSE):
+            return True
+        # What went wrong only while such an error was handled is a defect of its own.
+        error = error.__cause__
+    return False
 
 
 class ApiTrouble:
@@ -55,7 +68,7 @@ class Trouble:
 
     def error(self, call: Call) -> ApiError:
         """What the caller gets; nothing was done."""
-        message = f"{call}: refused by a fault of the scenario"
+        message = f"{call}: {_ON_PURPOSE}"
         return ApiError.from_status({
             "code": self.code, "message": message, "details": {"retryAfterSeconds": RETRY_AFTER_S},
         })  # fmt: skip

@@ -78,9 +78,13 @@ def _number(text: str, measure: Measure) -> float:
     try:
         if text.endswith("%") and measure.unit == "share":
             return float(text.removesuffix("%")) / 100
-        return float(text)
+        number = float(text)
     except ValueError:
         pass
+    else:
+        if number > 1 and measure.unit == "share" and measure.better == "higher":
+            raise Wrong(f"no share is {text}", f"Shares are from 0 to 1; write {text}% if that is meant.")
+        return number
     if measure.unit == "s":
         try:
             return duration_s(text)

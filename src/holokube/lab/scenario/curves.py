@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Final, Protocol
 from holokube.base.rng import Rng
 from holokube.lab.scenario.document import Marked
 from holokube.lab.scenario.errors import Wrong
-from holokube.lab.scenario.file_values import Row, TraceFile
+from holokube.lab.scenario.file_values import MOST, Row, TraceFile
 from holokube.lab.scenario.shapes import Called, Shape, Tagged
 from holokube.lab.scenario.values import SHARE, CronSchedule, Duration, ListOf, Number, Reading, TimeOfDay, Whole
 from holokube.runtime.cron_schedules import parse_schedule
@@ -183,6 +183,11 @@ class Trace:
     """Times count from the start of the run, in order."""
     scale: Annotated[float, Number(above=True)] = 1.0
     """By which the file's numbers are multiplied."""
+
+    def mistakes(self) -> Iterator[Wrong]:
+        """More than there can be."""
+        if max(row.amount for row in self.rows) * self.scale > MOST:
+            yield Wrong(f"makes more than {MOST:,} replicas of the file's numbers", "Use a smaller one.", "scale")
 
     def changes(self, rng: Rng, start_s: float, duration_s: float) -> Iterator[tuple[float, int]]:
         points = tuple(Step(row.at_s, round(row.amount * self.scale)) for row in self.rows)

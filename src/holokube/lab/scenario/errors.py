@@ -88,6 +88,13 @@ def choose_among(name: str, known: Iterable[str]) -> str:
     return f"Use {one_of(choices)}." if choices else "Leave it out."
 
 
+def choose_near(name: str, names: Iterable[str]) -> str:
+    """A remedy for a name among so many that nobody wants to see them all."""
+    known = list(names)
+    found = choose_among(name, known)
+    return found if found.startswith("Did") else f"Use one such as {known[0]}."
+
+
 def one_of(words: Sequence[str]) -> str:
     """``a``, ``a or b``, ``a, b or c``."""
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

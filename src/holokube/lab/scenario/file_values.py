@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import yaml
 
@@ -15,16 +16,23 @@ from holokube.hollow.node_template import NodeTemplate
 from holokube.hollow.profile import Profile, load_profile, named_profile, parse_profile
 from holokube.lab.scenario.document import Marked
 from holokube.lab.scenario.errors import Wrong, choose_among
+from holokube.lab.scenario.object_types import type_problems
 from holokube.lab.scenario.values import Reading, Value, duration_s
 from holokube.pricing.catalog_files import catalog_from_json, read_catalog
 from holokube.pricing.instance_types import Catalog
+
+_LIST: Final = "the list"
+_IN_PLACE: Final = re.compile(rf"{_LIST}: (?P<number>\[\d+\])(?: \([^)]*\))?(?P<field>[^:]*): (?P<what>.*)", re.DOTALL)
+"""What is wrong with a type of a catalogue that stands in the scenario."""
+MOST: Final = 1_000_000
+"""Replicas, or arrivals at one moment."""
 
 
 @dataclass(frozen=True)
 class CatalogValue(Value):
     """What the cloud has on offer."""
 
-    title: ClassVar[str] = "path of a catalogue (JSON or CSV), or a list of instance types"
+    title: ClassVar[str] = "path of a [catalogue](#catalogues) (JSON or CSV), or a list of instance types"
     example: ClassVar[str] = "instance-types.json"
 
     def read(self, given: Marked, path: str, reading: Reading) -> Catalog:  # noqa: ARG002 - part of the protocol
@@ -32,11 +40,19 @@ class CatalogValue(Value):
             if isinstance(given.value, str):
                 catalog = read_catalog(reading.file(given.value, given))
             elif isinstance(given.value, list):
-                catalog = catalog_from_json(given.plain, "the list")
+                catalog = catalog_from_json(given.plain, _LIST)
             else:
                 raise Wrong(f"a catalogue is expected, not {given.kind}", f"Write a path such as {self.example}.")
         except UsageError as error:
-            raise Wrong(error.message, error.hint or "Correct it there.") from error
+            reading.has_wrong_catalog = True
+            remedy = error.hint or "Correct it; docs/scenario.md#catalogues tells what a type has."
+            in_place = _IN_PLACE.fullmatch(error.message)
+            if in_place is not None:
+                raise Wrong(in_place["what"], remedy, in_place["number"] + in_place["field"]) from error
+            raise Wrong(error.message, remedy) from error
+        except Wrong:
+            reading.has_wrong_catalog = True
+            raise
         reading.catalog = catalog
         return catalog
 
@@ -77,12 +93,20 @@ class NodeTemplateValue(Value):
     def read(self, given: Marked, path: str, reading: Reading) -> NodeTemplate:  # noqa: ARG002 - part of the protocol
         try:
             if isinstance(given.value, str):
-                return NodeTemplate.load(reading.file(given.value, given))
+                return _readable(NodeTemplate.load(reading.file(given.value, given)), f"{given.value}: ")
             if isinstance(given.value, dict):
-                return NodeTemplate(yaml.safe_dump(given.plain), "the manifest")
+                return _readable(NodeTemplate(yaml.safe_dump(given.plain), "the manifest"))
         except UsageError as error:
             raise Wrong(error.message, error.hint) from error
         raise Wrong(f"a Node is expected, not {given.kind}", "Write the path of a file, or a v1 Node manifest.")
+
+
+def _readable(template: NodeTemplate, source: str = "") -> NodeTemplate:
+    """The template; Wrong if the server would not take its nodes. ``source`` is where it stands, if not in place."""
+    for wrong in type_problems(template.render("node-0", 0)):
+        what = f"{source}{wrong.field}: {wrong.what}" if source else wrong.what
+        raise Wrong(what, wrong.remedy, "" if source else wrong.field)
+    return template
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +175,8 @@ class TraceFile(Value):
             return self.default
         if not (text.isascii() and text.isdecimal()):
             raise Wrong(f"{where}: {self.column} {text!r} is no whole number", "Write one of 0 or more.")
+        if int(text) > MOST:
+            raise Wrong(f"{where}: {self.column} {text} is out of range", f"Use a number from 0 to {MOST}.")
         return int(text)
 
 

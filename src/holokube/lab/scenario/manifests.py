@@ -11,6 +11,7 @@ from holokube.base.errors import UsageError
 from holokube.kube.types import JsonObject
 from holokube.lab.scenario.document import Marked
 from holokube.lab.scenario.errors import Told, Wrong, choose_among
+from holokube.lab.scenario.object_types import type_problems
 from holokube.lab.scenario.values import Reading, Text, Value
 
 _FILE: Final = "file"
@@ -60,11 +61,16 @@ class Manifests(Value):
     def _one(self, given: Marked, path: str, reading: Reading) -> list[JsonObject]:
         name = file_name(given, path, reading)
         if name:
-            return objects_of_file(name, given, reading)
+            return objects_of_file(name, given, reading, are_new=self.as_new)
         plain = given.plain
         problem = object_problem(plain)
         if problem is not None:
             raise problem
+        problems = type_problems(new_object(plain)) if self.as_new else []
+        for one in problems:
+            reading.problem(given.at(one.field), f"{path}.{one.field}", one.what, one.remedy)
+        if problems:
+            raise Told
         return [plain]
 
     def shown(self, value: Any) -> str:  # noqa: ARG002 - part of the protocol
@@ -86,8 +92,8 @@ def file_name(given: Marked, path: str, reading: Reading) -> str:
     return name
 
 
-def objects_of_file(name: str, given: Marked, reading: Reading) -> list[JsonObject]:
-    """All objects of a file, as they are; Wrong if one of them is none."""
+def objects_of_file(name: str, given: Marked, reading: Reading, *, are_new: bool = False) -> list[JsonObject]:
+    """All objects of a file, as they are; Wrong if one of them is none, or with ``are_new`` not of its type."""
     where = reading.file(name, given)
     try:
         read = read_manifests(str(where))
@@ -95,6 +101,8 @@ def objects_of_file(name: str, given: Marked, reading: Reading) -> list[JsonObje
         raise Wrong(error.message, error.hint) from error
     for index, obj in enumerate(read.objects):
         problem = object_problem(obj)
+        if problem is None and are_new:
+            problem = next(iter(type_problems(new_object(obj))), None)
         if problem is not None:
             field = f"{problem.field}: " if problem.field else ""
             raise Wrong(f"{read.where(index)}: {field}{problem.what}", problem.remedy)

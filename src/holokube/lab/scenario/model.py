@@ -5,6 +5,7 @@ What a scenario file may say is what these types say; docs/scenario.md is made o
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from holokube.base.errors import UsageError
 from holokube.hollow.node_sets import Maker
 from holokube.hollow.node_template import ZONE, NodeTemplate, ProfileTemplate
 from holokube.hollow.profile import Profile
+from holokube.kube.timeformat import format_duration
 from holokube.kube.types import JsonObject
 from holokube.lab.formats.timeline import Timeline
 from holokube.lab.scenario.assertions import Assertion, AssertionValue, Operator
@@ -21,6 +23,7 @@ from holokube.lab.scenario.behaviour import PodBehaviour, pod_template_of
 from holokube.lab.scenario.curves import ARRIVALS, CURVES, Arrivals, Curve, CurveValue
 from holokube.lab.scenario.document import Marked
 from holokube.lab.scenario.errors import Wrong, choose_among
+from holokube.lab.scenario.fault_targets import missed_targets
 from holokube.lab.scenario.faults import (
     FAULTS,
     ApiErrors,
@@ -72,6 +75,8 @@ API_VERSION: Final = "holokube.dev/v1alpha1"
 KIND: Final = "Scenario"
 DEFAULT_START_S: Final = 1_767_571_200.0
 """2026-01-05T00:00:00Z, a Monday."""
+SAMPLES_MAX: Final = 1_000_000
+"""Each is a row of the report; more would take all memory long before the end."""
 COPY: Final = "$(copy)"
 """Stands in manifests for the number of a copy."""
 
@@ -232,6 +237,11 @@ class PolicySpec:
         if self.node_groups and self.kind != "cluster-autoscaler":
             remedy = "Leave them out." if self.kind == "none" else "Write NodePools into manifests."
             yield Wrong(f"are not for {self.kind}", remedy, "nodeGroups")
+        names = [node["metadata"]["name"] for node in self.node_groups]
+        for number, name in enumerate(names):
+            if names.index(name) != number:
+                what = f"{name!r} is also the name of nodeGroups[{names.index(name)}]"
+                yield Wrong(what, "Give each a name of its own, such as `name: spare`.", f"nodeGroups[{number}]")
         if self.flags:
             yield from self._flag_mistakes()
 
@@ -315,11 +325,15 @@ class Scenario:
                     yield Wrong(f"{name!r} is also the name of {what}[{first}]", remedy, f"{what}[{number}].name")
         if self.sampling_s > self.duration_s:
             yield Wrong("is longer than the run", "Let it be shorter than duration.", "sampling")
+        elif self.duration_s / self.sampling_s > SAMPLES_MAX:
+            least = format_duration(math.ceil(self.duration_s / SAMPLES_MAX))
+            yield Wrong(f"makes more than {SAMPLES_MAX:,} samples", f"Use {least} or more.", "sampling")
         for number, fault in enumerate(self.faults):
             if fault.at_s >= self.duration_s:
                 remedy = "It counts from the start of the run; let it be earlier, or duration longer."
                 yield Wrong("is after the end of the run", remedy, f"faults[{number}].at")
         yield from self._zone_mistakes()
+        yield from missed_targets(self)
         yield from self._same_objects()
 
     def zones(self) -> set[str]:

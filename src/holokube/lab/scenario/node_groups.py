@@ -22,7 +22,7 @@ from holokube.kube.resources import to_json
 from holokube.kube.timeformat import format_duration
 from holokube.kube.types import JsonObject
 from holokube.lab.scenario.document import Marked
-from holokube.lab.scenario.errors import Told, Wrong, choose_among
+from holokube.lab.scenario.errors import Told, Wrong, choose_among, choose_near
 from holokube.lab.scenario.manifests import Manifests, file_name, object_problem, objects_of_file
 from holokube.lab.scenario.shapes import Shape
 from holokube.lab.scenario.values import Name, Reading, Text, Times, Whole
@@ -49,7 +49,7 @@ class NodeGroup:
     max: Annotated[int, Whole(1)] = 200
     """Never more than so many."""
     initial: Annotated[int | None, Whole(0)] = None
-    """How many machines it begins with; ``min`` unless told."""
+    """How many machines it begins with; ``min`` unless told. They have booted when the run begins."""
     boot: Annotated[Spread | None, Times()] = None
     """From the order to a node; at once unless told. Uniform, not exponential."""
 
@@ -105,13 +105,6 @@ class NodeGroup:
         return found
 
 
-def choose_near(name: str, names: Iterable[str]) -> str:
-    """A remedy for a name among so many that nobody wants to see them all."""
-    known = list(names)
-    found = choose_among(name, known)
-    return found if found.startswith("Did") else f"Use one such as {known[0]}."
-
-
 def _single_values(requirements: Iterable[Requirement]) -> dict[str, str]:
     return {one.key: next(iter(one.values)) for one in requirements if one.operator == "In" and len(one.values) == 1}
 
@@ -126,6 +119,9 @@ class NodeGroups(Manifests):
     def _one(self, given: Marked, path: str, reading: Reading) -> list[JsonObject]:
         if isinstance(given.value, dict) and "kind" not in given.value and "file" not in given.value:
             group: NodeGroup = Shape(NodeGroup).read(given, path, reading)
+            if reading.has_wrong_catalog:
+                # Whether the type is there cannot be known, and what is wrong with the catalogue is told.
+                raise Told
             return [group.template(reading.catalog or generate())]
         name = file_name(given, path, reading)
         objects: list[Any] = objects_of_file(name, given, reading) if name else [given.plain]

@@ -71,7 +71,28 @@ be named too: `--set spec.workloads[web].curve.high=20,40`. Names with dots are 
 Where a list of manifests is expected, each part is an object of Kubernetes written in place, `file: NAME`, or the name
 alone. A file may hold many objects, as YAML or JSON, also gzipped: plain manifests, what `kubectl get ... -o yaml` (or
 `-o json`) printed, or what `holokube snapshot` wrote. What only a living object has, such as its uid and status, is
-taken off, except in `snapshots`.
+taken off, except in `snapshots`. A field that the kind does not have is an error, as in the scenario itself.
+
+## Catalogues
+
+What machines there are, where, and for how much. In place or as a JSON file it is a list; the file of Karpenter's kwok
+provider, in which offerings have `Price` and `Requirements`, is read too:
+
+    catalog:
+    - name: m5.large
+      resources: {{cpu: "2", memory: 8Gi, pods: "58"}}
+      architecture: amd64                # unless told
+      operatingSystems: [linux]          # unless told
+      offerings:
+      - {{zone: eu-1a, capacityType: on-demand, price: 0.096}}    # USD per hour
+      - {{zone: eu-1a, capacityType: spot, price: 0.035}}
+
+A CSV file has a line for each type, or for each type and place. Columns `name`, `cpu`, `memory` and `price` are needed;
+`zone`, `capacity-type`, `arch` and `os` (several values as `a|b`), `spot-price`, `pods`, `ephemeral-storage`, resources
+such as `nvidia.com/gpu`, and labels of the nodes as `label:KEY` may be there:
+
+    name,cpu,memory,price,spot-price,zone
+    m5.large,2,8Gi,0.096,0.035,eu-1a|eu-1b
 
 ## Distributions of durations
 

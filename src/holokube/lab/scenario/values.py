@@ -33,12 +33,16 @@ class Reading:
         self.problems: list[Problem] = []
         self.catalog: Catalog | None = None
         """The scenario's, once it is read."""
+        self.has_wrong_catalog = False
+        """Whether it has one that cannot be used."""
         self.files: dict[str, Path] = {}
         """Those that the scenario names, by these names."""
         self._folder = folder
 
     def file(self, name: str, given: Marked) -> Path:
         """The path of a file that a value names, relative to the file of the value or else to the scenario."""
+        if "\0" in name:
+            raise Wrong(f"{name!r} is no name of a file", "Check the name of the file.")
         path = (Path(given.mark.source).parent if given.mark.line else self._folder) / name
         self.files[name] = path
         return path
@@ -54,7 +58,8 @@ class Reading:
         try:
             return value.read(given, path, self)
         except Wrong as wrong:
-            where = f"{path}{'.' if path and wrong.field else ''}{wrong.field}"
+            dot = "." if path and wrong.field and not wrong.field.startswith("[") else ""
+            where = f"{path}{dot}{wrong.field}"
             self.problem(given.at(wrong.field), where, wrong.what, wrong.remedy)
             raise Told from wrong
 

@@ -31,6 +31,18 @@ def test_groups_begin_with_their_desired_count() -> None:
     run(test)
 
 
+def test_machines_that_a_group_begins_with_have_booted_and_later_ones_have_to() -> None:
+    async def test(world: KwokWorld) -> None:
+        await world.start([template("n1", "a", desired_count=2, boot_delay="60s", boot_failure_probability="0.5")])
+        await world.settle()
+        assert len(await world.nodes()) == 2
+        await world.group("a").increase_size(1)
+        await world.settle()
+        assert len(await world.nodes()) == 2
+
+    run(test)
+
+
 def test_a_restart_does_not_undo_a_scale_down_but_mends_the_minimum() -> None:
     async def test(world: KwokWorld) -> None:
         await world.start([template("n1", "a", desired_count=5, min_count=2)])

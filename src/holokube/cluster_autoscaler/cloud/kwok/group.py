@@ -100,7 +100,7 @@ class KwokNodeGroup:
         await self._machines.ready()
         await self.grow(delta, size=self._machines.count(self._id), atomic=True)
 
-    async def grow(self, delta: int, *, size: int, atomic: bool = False) -> None:
+    async def grow(self, delta: int, *, size: int, atomic: bool = False, have_booted: bool = False) -> None:
         """Asks for machines on top of ``size``, which the caller has counted."""
         if delta <= 0:
             raise CloudError(f"group {self._id}: size increase must be positive, not {delta}")
@@ -116,7 +116,8 @@ class KwokNodeGroup:
             started_s=self._started_s,
             atomic=atomic,
         )
-        made = [self._reserve(self.settings.faults.boot(self._luck)) for _ in range(grant.machines)]
+        boots = [self.settings.faults.boot(self._luck) for _ in range(grant.machines)]
+        made = [self._reserve(Boot() if have_booted else boot) for boot in boots]
         for _ in range(grant.refused):
             self._reserve(Boot()).error = NO_STOCK
         failures = await self._begin(made, atomic=atomic)

@@ -123,8 +123,9 @@ class KwokProvider:
     async def start(self, nodes: Sequence[JsonObject]) -> None:
         """Makes the nodes that groups begin with; ``nodes`` are all nodes of the cluster.
 
-        A group without nodes gets its desired count. One that has some was left by an earlier run, whose decisions
-        stand: it gets no more than what its minimum lacks.
+        A group without nodes gets its desired count. Its machines have booted before anybody looks: no autoscaler
+        asked for them, so that one would not wait for them either, and buy others in their place. A group that has some
+        was left by an earlier run, whose decisions stand: it gets no more than what its minimum lacks.
         """
         self._machines.assume_names(node["metadata"]["name"] for node in nodes)
         there: dict[str, int] = {}
@@ -136,7 +137,7 @@ class KwokProvider:
             if wanted <= size:
                 continue
             try:
-                await group.grow(wanted - size, size=size)
+                await group.grow(wanted - size, size=size, have_booted=not size)
             except HolokubeError as error:
                 # A cloud that has no machines today is no reason not to start.
                 _log.warning("group does not begin with its size", group=group.id, wanted=wanted, why=error.message)
