@@ -105,7 +105,7 @@ class TraceFile(Value):
 
     @property
     def describes(self) -> str:
-        optional = " (1 unless told)" if self.default is not None else ""
+        optional = " (1 by default)" if self.default is not None else ""
         return f"path of a CSV file with the columns `at` (seconds or durations) and `{self.column}`{optional}"
 
     def read(self, given: Marked, path: str, reading: Reading) -> tuple[Row, ...]:  # noqa: ARG002 - part of the protocol
