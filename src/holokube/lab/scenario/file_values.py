@@ -45,7 +45,7 @@ class CatalogValue(Value):
 class ProfileValue(Value):
     """How hollow nodes and pods behave."""
 
-    title: ClassVar[str] = "`fast`, `kubelet`, the path of a [profile](hollow-nodes.md), or its fields"
+    title: ClassVar[str] = "`fast`, `kubelet`, the path of a [profile](hollow-nodes.md#profiles), or its fields"
     example: ClassVar[str] = "fast"
 
     def read(self, given: Marked, path: str, reading: Reading) -> Profile:  # noqa: ARG002 - part of the protocol
