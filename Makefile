@@ -8,14 +8,14 @@ WORKERS ?= 2
 .PHONY: help setup pythons demo test properties bench lint clean
 
 help:
-	@echo "make setup  install into .venv; .venv/bin/holokube is then there"
-	@echo "make pythons  install into .venv-3.12 and so on, for every other Python that is there; tests then compare them"
+	@echo "make setup  install into .venv; then run .venv/bin/holokube"
+	@echo "make pythons  install into .venv-3.12 and so on, for every other Python version found; tests then compare them"
 	@echo "make demo   half a day of a cluster under three autoscalers, compared; writes demo-report.html"
-	@echo "make test   all tests (builds a real control plane once if Go is there)"
-	@echo "make properties  the tests of properties, with other examples each time (ROUNDS=3)"
+	@echo "make test   all tests (builds a real control plane once, if Go is installed)"
+	@echo "make properties  the property tests, with new random examples each time (ROUNDS=3)"
 	@echo "make bench  benchmarks, as ratios to the real programs"
 	@echo "make lint   ruff, mypy --strict, import-linter, forbidden calls"
-	@echo "make clean  remove what the other targets made"
+	@echo "make clean  remove what the other targets created"
 
 setup: $(STAMP)
 

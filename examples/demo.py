@@ -3,8 +3,8 @@
     python examples/demo.py
 
 First live: an API server behind HTTPS with a scheduler, controllers and a hundred hollow nodes. A Deployment is
-applied and rolled; the tables come from the server, as they do for kubectl. Then on virtual time: the same parts, a
-zone that falls silent, and what becomes of the pods in it.
+applied and rolled out; the tables come from the server, as they do for kubectl. Then on virtual time: the same
+components, a zone that falls silent, and what happens to the pods in it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     pip install . pytest kubernetes      # in a clone of holokube
     pytest examples/test_my_controller.py
 
-``kubeconfig`` is a fixture of holokube: a fresh Kubernetes API server, for this test alone, some 20 ms
-after the test asked for it. No cluster, no Docker, no mocks: selectors, patches, conflicts and validation
-are the server's own.
+``kubeconfig`` is a fixture of holokube: a fresh Kubernetes API server for this test alone, started in some
+20 ms. No cluster, no Docker, no mocks: selectors, patches, conflicts and validation are the server's own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A controller that works by the clock, and a whole day of its life in a blink.
+"""A controller that depends on the time of day, and a whole day of its life in a tenth of a second.
 
     python examples/virtual_time_controller.py
 
-``Sleeper`` switches Deployments off at night: an annotation says from when to when. It is written against
-``holokube.client`` and ``holokube.runtime`` and knows nothing of virtual time; bound to an HTTP transport
-and the wall clock the same class runs against a live cluster.
+``Sleeper`` switches Deployments off at night; an annotation says from when to when. It is written against
+``holokube.client`` and ``holokube.runtime`` and knows nothing of virtual time; given an HTTP transport and
+the wall clock, the same class runs against a live cluster.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import re
 import shlex
@@ -13,14 +14,22 @@ import click
 import pytest
 
 from holokube.cli.main import COMMANDS, program
+from holokube.kube.timeformat import parse_duration
+from holokube.lab.scenario.reading import read_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("designs/*.md")])
+PACKAGE = ROOT / "src" / "holokube"
+PAGES = sorted([
+    *ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("designs/*.md"), *ROOT.glob("examples/**/*.md"),
+])  # fmt: skip
+LAYERS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # Names of files in running text: `apiserver/kinds/` or `tests/conformance/cases/`.
-NAMED_PATH = re.compile(r"`((?:src|tests|tools|docs|examples|apiserver|kube|store|client|runtime|base|"
-                        r"testing|cli|http|crds|admission|subresources|kinds)/[\w./*-]*)`")  # fmt: skip
+NAMED_PATH = re.compile(
+    rf"`((?:src|tests|tools|docs|examples|deploy|benchmarks|designs|{'|'.join(LAYERS)}|"
+    r"http|crds|admission|subresources|kinds)/[\w./*-]*)`"
+)
 
 
 def ids(path: Path) -> str:
@@ -48,11 +57,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_files_that_are_named_exist(page: Path) -> None:
-    package = ROOT / "src" / "holokube"
     for name in NAMED_PATH.findall(page.read_text()):
         if not name.endswith("/") and "." not in name:
             continue  # The name of a conformance case.
-        places = (ROOT, package, package / "apiserver")
+        places = (ROOT, PACKAGE, PACKAGE / "apiserver")
         assert any(list(place.glob(name.rstrip("/"))) for place in places), f"`{name}` does not exist"
 
 
@@ -126,3 +134,41 @@ def test_every_design_says_context_choice_and_what_was_rejected() -> None:
         text = path.read_text()
         for part in ("**Context.**", "**Choice.**", "**Rejected.**"):
             assert part in text, f"{path.name} lacks {part}"
+
+
+def test_the_tutorial_changes_its_scenario_in_ways_that_can_be_run(tmp_path: Path) -> None:
+    """A reader puts each piece over the quick start: a fault after its end, say, would be refused."""
+    quick_start = ROOT / "examples" / "quick-start" / "scenario.yaml"
+    page = (ROOT / "docs" / "tutorial.md").read_text()
+    node = b'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}'
+    (tmp_path / "cluster.json.gz").write_bytes(gzip.compress(node))
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 4
+    for number, block in enumerate(blocks):
+        variant = tmp_path / f"{number}.yaml"
+        variant.write_text(block)
+        read_scenario(quick_start, variants=[variant])
+    moments = re.findall(r"--at (\S+)", page.replace("`--at`", ""))
+    assert moments
+    assert all(parse_duration(one) < read_scenario(quick_start).duration_s for one in moments)
+
+
+def test_the_readme_counts_the_examples() -> None:
+    words = ["six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    count = len(list((ROOT / "examples").glob("*/scenario.yaml")))
+    assert f"[{words[count - 6]} examples](examples)" in (ROOT / "README.md").read_text()
+    listed = re.findall(r"^\| \[[\w-]+\]\(([\w-]+)\)", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(path.parent.name for path in (ROOT / "examples").glob("*/scenario.yaml"))
+
+
+def test_all_exit_codes_of_the_program_are_in_the_reference() -> None:
+    told = re.search(r"Exit codes: (.*?)\.$", " ".join((program.help or "").split()))
+    assert told is not None
+    codes = re.findall(r"(?:^|, )(\d+) ", told[1])
+    table = (ROOT / "docs" / "cli.md").read_text()
+    assert [code for code in codes if f"| {code} |" not in table] == []
+
+
+def test_every_layer_is_in_the_architecture() -> None:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == LAYERS

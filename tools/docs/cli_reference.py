@@ -21,17 +21,18 @@ HEAD = """\
 
 <!-- Written by `python tools/docs/cli_reference.py`; change the commands, not this file. -->
 
-Data goes to stdout, logs and progress to stderr; colours only to a terminal. The options under
-[common options](#common-options) go before or after the command.
+Data goes to stdout, logs and progress to stderr; colours are used only on a terminal. The
+[common options](#common-options) may stand before or after the command.
 
 | exit code | meaning |
 |---:|---|
-| 0 | done; for `holokube up` also: stopped by Ctrl-C or SIGTERM |
+| 0 | done; for commands that run until they are stopped, such as `holokube up`: stopped by Ctrl-C or SIGTERM |
 | 1 | failed |
 | 2 | wrong usage: an unknown command or option, or a file that cannot be used |
+| 3 | `holokube run` and `holokube sweep`: an assertion of the scenario does not hold |
 | 130 | interrupted by Ctrl-C |
 
-An error is two lines: what is wrong, and what to do about it. `--debug` adds the traceback.
+An error is reported in two lines: what is wrong, and what to do about it. `--debug` adds the traceback.
 """
 
 

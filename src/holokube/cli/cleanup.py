@@ -12,16 +12,16 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 @click.command("cleanup")
 @click.option("--node-group", "groups", multiple=True, metavar="GROUP",
               help="Only nodes of this group; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Print the names of the nodes, and remove none.")
+@click.option("--dry-run", is_flag=True, help="Print the names of the nodes without removing any.")
 @cluster_options
 @common_options
 @click.pass_obj
 def command(settings: Settings, /, groups: tuple[str, ...], dry_run: bool, kubeconfig: str, context: str) -> None:
     """Remove the nodes of kwok groups, and no others.
 
-    A node goes if it carries the annotations kwok.x-k8s.io/node: fake and cluster-autoscaler.kwok.nodegroup/name,
-    and an id kwok:NAME. Stop the autoscaler first, or it makes new ones. Pods on the nodes are left to the
-    pod garbage collector. Interrupted, run it again to go on.
+    A node is removed if it has the annotations kwok.x-k8s.io/node: fake and cluster-autoscaler.kwok.nodegroup/name,
+    and a providerID kwok:NAME. Stop the autoscaler first, or it creates new ones. Pods on the nodes are left to the
+    pod garbage collector. If interrupted, run it again to continue.
     """  # fmt: skip
     settings.configure_logging()
     asyncio.run(_clean_up(groups, kubeconfig, context, dry_run=dry_run))

@@ -79,32 +79,33 @@ def _help(flag: Flag) -> str:
 @_flag_options
 @click.option(
     "--kwok-templates", default="", type=click.Path(), metavar="FILE", envvar="KWOK_TEMPLATES_PATH",
-    help="Nodes that kwok groups are made from; the ConfigMap kwok-provider-config or the cluster's nodes unless told.",
+    help="Node templates of kwok groups; by default the ConfigMap kwok-provider-config, or the cluster's nodes.",
 )  # fmt: skip
 @click.option(
     "--external-kubeconfig", default="", type=click.Path(), metavar="FILE",
-    help="The cluster in which kubemark's hollow nodes are pods; the same one unless told.",
+    help="The cluster in which kubemark's hollow nodes run as pods; by default the same cluster.",
 )  # fmt: skip
-@click.option("--external-context", default="", metavar="NAME", help="Its context.")
+@click.option("--external-context", default="", metavar="NAME", help="Context of --external-kubeconfig.")
 @click.option(
     "--kubemark-template", default="", type=click.Path(), metavar="FILE",
-    help="A ReplicationController for each kubemark group; taken from hollow nodes that run unless told.",
+    help="A ReplicationController for each kubemark group; by default taken from the hollow nodes that run.",
 )  # fmt: skip
 @click.option(
-    "--kubemark-template-config-map", default="", metavar="NAME", help="A ConfigMap of the external cluster with them."
+    "--kubemark-template-config-map", default="", metavar="NAME", help="A ConfigMap of the external cluster with these."
 )
 @click.option(
-    "--kubemark-namespace", default="kubemark", show_default=True, metavar="NAME", help="Of the hollow nodes."
+    "--kubemark-namespace", default="kubemark", show_default=True, metavar="NAME", help="Namespace of the hollow nodes."
 )
 @click.option(
     "--keep-nodes", is_flag=True,
-    help="Leave nodes and status as they are at the end; kwok's nodes are removed unless told, as upstream does.",
+    help="Keep nodes and status at the end; by default kwok's nodes are removed, as upstream does.",
 )  # fmt: skip
 @click.option(
-    "--journal", default="", type=click.Path(), metavar="FILE", help="Write decisions and their reasons, as JSON lines."
+    "--journal", default="", type=click.Path(), metavar="FILE",
+    help="Write decisions and their reasons to this file, as JSON lines.",
 )
-@click.option("--identity", default="", metavar="NAME", help="Who holds the lease; the host's name unless told.")
-@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random unless told.")
+@click.option("--identity", default="", metavar="NAME", help="Identity of the lease holder; by default the host name.")
+@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random by default.")
 @cluster_options
 @common_options
 @click.pass_obj
@@ -112,8 +113,8 @@ def command(settings: Settings, /, **given: Any) -> int:
     """Scale node groups of hollow nodes up and down.
 
     Takes the flags of the Kubernetes Cluster Autoscaler, with its names and defaults. Those under "For compatibility"
-    are accepted so that its command lines can be taken over. Runs until Ctrl-C or SIGTERM; nodes that are being
-    removed at that moment are given back. Exit code 0.
+    are accepted so that existing command lines work. Runs until Ctrl-C or SIGTERM, with exit code 0; removals that have
+    not reached the cloud provider by then are cancelled.
     """
     settings.configure_logging()
     from holokube.cli.cluster_autoscaler_run import AutoscalerPlan, AutoscalerRun

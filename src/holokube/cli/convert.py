@@ -38,15 +38,24 @@ class _Duration(click.ParamType[float]):
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @click.option(
     "--from", "source_format", type=click.Choice((*_READ, _SCENARIO)),
-    help="Format of IN; guessed from its name and content.",
+    help="Format of IN; by default detected from its name and content.",
 )  # fmt: skip
-@click.option("--to", "target_format", type=click.Choice(_WRITE), help="Format of OUT; guessed from its name.")
-@click.option("--policy", metavar="NAME", help="The policy with which a scenario is run; its first one unless told.")
-@click.option("--workload", is_flag=True, help="Only what users asked for, not what the cluster's components did.")
-@click.option("--after", type=_Duration(), default="0s", metavar="TIME", help="Leave out what happened before.")
-@click.option("--until", type=_Duration(), metavar="TIME", help="Leave out what happened from then on.")
-@click.option("--speed", type=float, default=1.0, metavar="FACTOR", help="Let everything happen so much faster.")
-@click.option("--at", type=_Duration(), metavar="TIME", help="The moment of a kubectl file; the end unless told.")
+@click.option(
+    "--to", "target_format", type=click.Choice(_WRITE),
+    help="Format of OUT; by default detected from its name.",
+)  # fmt: skip
+@click.option("--policy", metavar="NAME", help="The policy with which a scenario is run; by default its first.")
+@click.option("--workload", is_flag=True, help="Include only what users did, not what the cluster's components did.")
+@click.option(
+    "--after", type=_Duration(), default="0s", metavar="TIME",
+    help="Leave out what happened before this time.",
+)  # fmt: skip
+@click.option("--until", type=_Duration(), metavar="TIME", help="Leave out what happened from this time on.")
+@click.option(
+    "--speed", type=float, default=1.0, metavar="FACTOR",
+    help="Make everything happen this many times faster.",
+)  # fmt: skip
+@click.option("--at", type=_Duration(), metavar="TIME", help="The time to dump to a kubectl file; by default the end.")
 @common_options
 @click.pass_obj
 def command(
@@ -65,9 +74,9 @@ def command(
     """Convert a trace or recording into the format of another program.
 
     Reads kubectl dumps, recordings of kwokctl, SimKube traces (.sktrace), Alibaba's openb (node and pod CSV, both as
-    IN), and scenarios, which are run for it. Writes kubectl lists (.yaml, .json), recordings that kwokctl replays, and
-    traces that SimKube's driver plays. TIME counts from the beginning of IN, such as 90s or 24h. What OUT has no place
-    for is told on stderr.
+    IN), and scenarios, which it runs. Writes kubectl lists (.yaml, .json), recordings that kwokctl replays, and traces
+    that SimKube's driver replays. TIME counts from the beginning of IN, such as 90s or 24h. Anything that the format of
+    OUT cannot express is reported on stderr.
     """
     settings.configure_logging()
     from holokube.lab.formats import read_timeline, write_timeline

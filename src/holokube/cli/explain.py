@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 @click.argument("result", metavar="RESULT", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--at", metavar="TIME",
-    help="How it was then, and what led to it: time since the beginning (5h30m), or a virtual time (RFC 3339).",
+    help="Explain the state at this time, and what led to it: time since the start (5h30m), or virtual time (RFC "
+    "3339).",
 )  # fmt: skip
-@click.option("--policy", metavar="NAME", help="Only the run with this policy, of several in RESULT.")
+@click.option("--policy", metavar="NAME", help="Only the run with this policy, if RESULT has several.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="Form of what is printed.",
+    help="Output format.",
 )  # fmt: skip
 @common_options
 @click.pass_obj
@@ -37,8 +38,9 @@ def command(
 ) -> None:
     """Explain why a pod was pending, or why a node was added, kept or removed.
 
-    RESULT is what `holokube run SCENARIO -o json` printed, or a file of its `--event-log`. The story is told in order
-    of time: what happened to the thing itself, and what schedulers and autoscalers decided about it and why.
+    RESULT is the output of `holokube run SCENARIO -o json`, or a file of its `--event-log`. The answer is in
+    chronological order: what happened to the object itself, and what schedulers and autoscalers decided about it and
+    why.
     """
     settings.configure_logging()
     from holokube.lab.explain import explain, parse_subject

@@ -17,10 +17,10 @@ KINDS = (
 @click.argument("what", type=click.Choice(["node"]), metavar="node", expose_value=False)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--kind", "kinds", multiple=True, required=True, type=click.Choice(KINDS),
-              help="What goes wrong; may be repeated.")
-@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Nodes by label instead of by name.")
+              help="What is wrong with the nodes; may be repeated.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Select nodes by label instead of by name.")
 @click.option("--for", "duration", default="", metavar="DURATION",
-              help="Wait so long, 5m say, and heal; Ctrl-C heals at once. Without it the fault stays.")
+              help="Heal after this time, such as 5m; Ctrl-C heals at once. By default the fault stays.")
 @cluster_options
 @common_options
 @click.pass_obj
@@ -28,8 +28,8 @@ def command(settings: Settings, names: tuple[str, ...], kinds: tuple[str, ...], 
             duration: str, kubeconfig: str, context: str) -> None:
     """Break hollow nodes, on any cluster with a fleet.
 
-    The fault is an annotation of the Node object, holokube.dev/fault; `holokube heal` takes it away. A silent node
-    sends nothing any more, neither its lease nor anything of its pods; a reboot is over by itself.
+    The fault is an annotation of the Node object, holokube.dev/fault; `holokube heal` removes it. A silent node
+    sends nothing any more, neither lease renewals nor the status of its pods; a reboot ends by itself.
     """  # fmt: skip
     settings.configure_logging()
     asyncio.run(_fault(names, kinds, selector, _seconds(duration), kubeconfig, context))

@@ -14,15 +14,15 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 @click.argument("what", type=click.Choice(["node"]), metavar="node", expose_value=False)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this fault; may be repeated.")
-@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Nodes by label instead of by name.")
+@click.option("-l", "--selector", default="", metavar="SELECTOR", help="Select nodes by label instead of by name.")
 @cluster_options
 @common_options
 @click.pass_obj
 def command(settings: Settings, names: tuple[str, ...], kinds: tuple[str, ...], selector: str,
             kubeconfig: str, context: str) -> None:
-    """End the faults of hollow nodes, all of them unless told which.
+    """End the faults of hollow nodes: all of them, or those given with --kind.
 
-    Takes away the annotation or label holokube.dev/fault, and kwok's label for a node that is not ready.
+    Removes the annotation or label holokube.dev/fault, and kwok's label for a node that is not ready.
     """  # fmt: skip
     settings.configure_logging()
     asyncio.run(_heal(names, kinds, selector, kubeconfig, context))

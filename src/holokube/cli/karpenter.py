@@ -46,22 +46,22 @@ def _parameter(flag: Flag) -> str:
 @_flag_options
 @click.option(
     "--catalog", default="", type=click.Path(), metavar="FILE",
-    help="Instance types and prices, JSON or CSV; the same as --instance-types-file-path. Generated unless told.",
+    help="Instance types and prices, JSON or CSV; the same as --instance-types-file-path. By default generated.",
 )  # fmt: skip
 @overlays_option
 @click.option(
     "--no-crds", is_flag=True, help="Do not create or update the CustomResourceDefinitions of NodePools and NodeClaims."
 )
-@click.option("--identity", default="", metavar="NAME", help="Who holds the lease; the host's name unless told.")
-@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random unless told.")
+@click.option("--identity", default="", metavar="NAME", help="Identity of the lease holder; by default the host name.")
+@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random by default.")
 @cluster_options
 @common_options
 @click.pass_obj
 def command(settings: Settings, /, **given: Any) -> int:
-    """Make hollow nodes for pods that find none, and consolidate them.
+    """Create hollow nodes for unschedulable pods, and consolidate them.
 
     Takes the settings of Karpenter with their names and defaults, as flags or as environment variables; a flag wins.
-    Watches NodePools and NodeClaims (karpenter.sh/v1). Runs until Ctrl-C or SIGTERM; nodes stay. Exit code 0.
+    Watches NodePools and NodeClaims (karpenter.sh/v1). Runs until Ctrl-C or SIGTERM, with exit code 0; nodes stay.
     """
     flags = {flag.name: text for flag in FLAGS if (text := given.pop(_parameter(flag))) is not None}
     level = flags.get("log-level") or os.environ.get("LOG_LEVEL", "")

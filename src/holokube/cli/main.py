@@ -23,14 +23,14 @@ from holokube.cli.settings import Settings, common_options
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "up": ("holokube.cli.up", "Run a Kubernetes cluster in the foreground."),
     "fleet": ("holokube.cli.fleet", "Run hollow kubelets for nodes of any cluster."),
-    "scale": ("holokube.cli.scale", "Make or remove hollow nodes until there are N of them."),
+    "scale": ("holokube.cli.scale", "Create or remove hollow nodes until there are N of them."),
     "fault": ("holokube.cli.fault", "Break hollow nodes, on any cluster with a fleet."),
     "heal": ("holokube.cli.heal", "End the faults of hollow nodes."),
     "cleanup": ("holokube.cli.cleanup", "Remove the nodes of kwok groups, and no others."),
     "node-sizing": ("holokube.cli.node_sizing", "Size DaemonSet pods by the node they run on."),
     "cluster-autoscaler": ("holokube.cli.cluster_autoscaler", "Scale node groups of hollow nodes up and down."),
     "cloud-provider": ("holokube.cli.cloud_provider", "Serve hollow nodes to the real cluster-autoscaler."),
-    "karpenter": ("holokube.cli.karpenter", "Make hollow nodes for pods that find none, and consolidate them."),
+    "karpenter": ("holokube.cli.karpenter", "Create hollow nodes for unschedulable pods, and consolidate them."),
     "run": ("holokube.cli.run", "Run SCENARIO on virtual time, once for each of its policies, and compare the runs."),
     "plan": ("holokube.cli.plan", "Show what an autoscaler would do to a cluster, and why."),
     "sweep": ("holokube.cli.sweep", "Run SCENARIO with many settings, and put the results into one table."),
@@ -89,7 +89,7 @@ def program(context: click.Context) -> None:
     """A Kubernetes autoscaling laboratory that fits on a laptop.
 
     Data goes to stdout; logs and progress go to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 an
-    assertion of a scenario missed, 130 interrupted.
+    assertion of a scenario failed, 130 interrupted.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -9,32 +9,33 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 
 @click.command("node-sizing")
 @click.option(
-    "--listen", default=":9443", show_default=True, metavar="HOST:PORT", help="Where the webhook is served, over TLS."
+    "--listen", default=":9443", show_default=True, metavar="HOST:PORT",
+    help="Address on which the webhook is served, over TLS.",
 )
 @click.option(
     "--url", default="", metavar="URL",
-    help="Where API servers reach the webhook, if not by a Service: https://host:port/mutate. The port 0 is replaced "
-    "by the one that it listens on.",
+    help="URL at which API servers reach the webhook, if not through a Service: https://host:port/mutate. Port 0 is "
+    "replaced by the port it listens on.",
 )  # fmt: skip
 @click.option(
     "--service", default="holokube-node-sizing", show_default=True, metavar="NAME",
-    help="The Service by which API servers reach the webhook.",
+    help="The Service through which API servers reach the webhook.",
 )  # fmt: skip
 @click.option(
     "--namespace", default="", metavar="NAME",
-    help="Of the Service, the Secret and the lease; the kubeconfig's or the pod's own unless told.",
+    help="Namespace of the Service, the Secret and the lease; by default that of the kubeconfig or the pod.",
 )  # fmt: skip
 @click.option(
     "--secret", default="holokube-node-sizing", show_default=True, metavar="NAME",
-    help="The Secret by which replicas share their certificate; made if it is missing.",
+    help="The Secret in which replicas share their certificate; created if it does not exist.",
 )  # fmt: skip
 @click.option(
     "--configuration", default="holokube-node-sizing", show_default=True, metavar="NAME",
-    help="The MutatingWebhookConfiguration; made if it is missing, and kept up to date.",
+    help="The MutatingWebhookConfiguration; created if it does not exist, and kept up to date.",
 )  # fmt: skip
 @click.option(
     "--on-error", type=click.Choice(["allow", "deny"]), default="allow", show_default=True,
-    help="What becomes of pods that cannot be sized: admitted as they are, with a warning, or refused.",
+    help="What happens to pods that cannot be sized: admitted unchanged, with a warning, or rejected.",
 )  # fmt: skip
 @click.option(
     "--failure-policy", type=click.Choice(["Ignore", "Fail"]), default="Ignore", show_default=True,
@@ -46,40 +47,40 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 )  # fmt: skip
 @click.option(
     "--node-wait", default="2s", show_default=True, metavar="DURATION",
-    help="How long a review may wait for a node that is not known yet; API servers wait 5s for an answer.",
+    help="How long a review waits for a node that is not known yet; API servers wait 5s for an answer.",
 )  # fmt: skip
 @click.option(
     "--tls-cert-file", default="", type=click.Path(), metavar="FILE",
-    help="A certificate of your own, read again when it changes, instead of one that is made and renewed here.",
+    help="Use your own certificate, reloaded when it changes, instead of one created and renewed by this program.",
 )  # fmt: skip
 @click.option("--tls-private-key-file", default="", type=click.Path(), metavar="FILE", help="Its private key.")
 @click.option(
     "--tls-ca-file", default="", type=click.Path(), metavar="FILE",
-    help="Its authorities, to be written as caBundle; left alone unless told.",
+    help="Its CA certificates, written as caBundle; by default caBundle is not touched.",
 )  # fmt: skip
 @click.option(
     "--certificate-lifetime", default="2160h", show_default=True, metavar="DURATION",
-    help="Of certificates made here; they are renewed when a third of it is left.",
+    help="Lifetime of certificates created here; they are renewed when a third of it is left.",
 )  # fmt: skip
 @click.option(
     "--ca-lifetime", default="87600h", show_default=True, metavar="DURATION",
-    help="Of authorities made here, which are renewed likewise.",
+    help="Lifetime of CAs created here; they are renewed when a third of it is left.",
 )  # fmt: skip
 @click.option(
     "--ca-settle", default="1m", show_default=True, metavar="DURATION",
-    help="How long a new authority is published before it signs.",
+    help="How long a new CA is published before it signs certificates.",
 )  # fmt: skip
 @click.option(
     "--drain", default="5s", show_default=True, metavar="DURATION",
-    help="How long reviews are still answered after a signal, until API servers have turned to other replicas.",
+    help="How long reviews are still answered after a signal, while API servers switch to other replicas.",
 )  # fmt: skip
 @click.option(
-    "--identity", default="", metavar="NAME", help="Who holds the lease; the host's name unless told."
+    "--identity", default="", metavar="NAME", help="Identity of the lease holder; by default the host name."
 )
-@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random unless told.")
+@click.option("--seed", default="", metavar="SEED", help="Seed of all random draws; random by default.")
 @click.option(
     "--metrics-address", default="0", show_default=True, metavar="HOST:PORT",
-    help="Serve /metrics, /healthz, /livez and /readyz over plain HTTP, unauthenticated; 0 for no.",
+    help="Serve /metrics, /healthz, /livez and /readyz over plain HTTP, unauthenticated; 0 disables it.",
 )  # fmt: skip
 @cluster_options
 @common_options
@@ -88,7 +89,7 @@ def command(settings: Settings, /, **given: str | bool) -> int:
     """Size DaemonSet pods by the node they run on.
 
     Serves an admission webhook for pods with the label node-specific-sizing.manomano.tech/enabled: "true", registers
-    it, and takes care of its certificates. Runs until Ctrl-C or SIGTERM, with exit code 0.
+    it, and manages its certificates. Runs until Ctrl-C or SIGTERM, with exit code 0.
     """
     settings.configure_logging()
     from holokube.cli.node_sizing_run import SizingPlan, SizingRun

@@ -14,13 +14,13 @@ from holokube.kube.node_flags import NodeFlags, read_flags
 F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
-    ("node-name", "NAME", "Be the kubelet of this node alone: register it, if it is missing, and watch nothing else."),
+    ("node-name", "NAME", "Be the kubelet of this node alone: register it, if it does not exist, and watch no other."),
     ("node-labels", "KEY=VALUE,...", "Labels with which it is registered."),
     ("register-with-taints", "KEY=VALUE:EFFECT,...", "Taints with which it is registered."),
-    ("node-capacity", "NAME=AMOUNT,...", "What it has, where that differs from the profile: cpu=4,memory=16Gi."),
-    ("node-allocatable", "NAME=AMOUNT,...", "What pods may have of it, where that is less."),
-    ("max-pods", "NUMBER", "How many pods may run on it; the same as pods=NUMBER in --node-capacity."),
-    ("extended-resources", "NAME=AMOUNT,...", "Devices it has, such as nvidia.com/gpu=4."),
+    ("node-capacity", "NAME=AMOUNT,...", "Its capacity, where it differs from the profile: cpu=4,memory=16Gi."),
+    ("node-allocatable", "NAME=AMOUNT,...", "Its allocatable, where it is less than the capacity."),
+    ("max-pods", "NUMBER", "Its maximum number of pods; the same as pods=NUMBER in --node-capacity."),
+    ("extended-resources", "NAME=AMOUNT,...", "Its devices, such as nvidia.com/gpu=4."),
     ("provider-id", "ID", "Its spec.providerID, by which a cloud provider knows it."),
 )
 

@@ -64,37 +64,38 @@ class Answer:
 )  # fmt: skip
 @click.option(
     "--policy", type=click.Choice(sorted(POLICIES)), default="cluster-autoscaler", show_default=True,
-    help="Who plans.",
+    help="The autoscaler that plans.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
-    help="How to print it; json and yaml have every reason in them.",
+    help="Output format; json and yaml contain every reason.",
 )  # fmt: skip
 @click.option(
     "--templates", multiple=True, metavar="FILE",
-    help="Nodes of further groups, as the kwok provider takes them: one Node, a List, or several documents, with "
-    "annotations cluster-autoscaler.kwok.nodegroup/{name,min-count,max-count,price-per-hour}. May be repeated.",
+    help="Node templates of further groups, in the format of the kwok provider: one Node, a List, or several "
+    "documents, with annotations cluster-autoscaler.kwok.nodegroup/{name,min-count,max-count,price-per-hour}. May be "
+    "repeated.",
 )  # fmt: skip
 @click.option(
     "--catalog", default="", type=click.Path(), metavar="FILE",
-    help="Instance types and prices for karpenter and optimal: JSON as upstream's kwok provider takes it, or CSV; "
-    "generated unless told.",
+    help="Instance types and prices for karpenter and optimal: JSON in the format of upstream's kwok provider, "
+    "or CSV; by default generated.",
 )  # fmt: skip
 @overlays_option
 @click.option(
     "--time-limit", "time_limit_s", type=click.FloatRange(min=0.1), default=None, metavar="SECONDS",
-    help="End the search of optimal after so long, with the best plan so far; without a limit the same files give the "
-    "same plan.",
+    help="Stop the search of optimal after this time, with the best plan so far; only without a limit do the same "
+    "files always give the same plan.",
 )  # fmt: skip
 @click.option(
     "--wait/--no-wait", "waits", default=True,
-    help="Whether to wait until nodes that nobody needs may go, or to plan this moment only.",
+    help="Wait until unneeded nodes may be removed, or plan only for this moment.",
 )  # fmt: skip
-@click.option("--seed", default="0", show_default=True, metavar="SEED", help="Seed of choices between equals.")
+@click.option("--seed", default="0", show_default=True, metavar="SEED", help="Seed of random choices between equals.")
 @click.option(
     "--node-order", default=None, metavar="SEED",
-    help="Try nodes for pods in a random order with this seed, as the real autoscaler does; in the order of the file "
-    "unless told. Plans that differ show what is chance.",
+    help="Try nodes for pods in a random order with this seed, as the real autoscaler does; by default in the order of "
+    "the file. Where plans differ, the outcome is a matter of chance.",
 )  # fmt: skip
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[-- POLICY FLAGS]")
 @common_options
@@ -115,14 +116,14 @@ def command(
 ) -> None:
     """Show what an autoscaler would do to a cluster, and why.
 
-    The real loop runs on a copy of what the files hold, on virtual time; nothing outside is touched. The policy's own
-    flags may follow, with their usual names and defaults: --expander=price, --nodes=1:10:default-pool,
+    The autoscaler runs on a copy of what the files contain, on virtual time; nothing outside is touched. The policy's
+    own flags may follow, with their usual names and defaults: --expander=price, --nodes=1:10:default-pool,
     --scale-down-utilization-threshold=0.6 for cluster-autoscaler, --preference-policy=Ignore,
     --feature-gates=SpotToSpotConsolidation=true for karpenter.
 
-    A scenario (an object with nodeGroups) is played by cluster-autoscaler as it says; its answer is one entry per loop.
-    A problem (an object with nodePools) is solved by karpenter and optimal, which otherwise need NodePools among the
-    objects. Policy optimal looks for the cheapest plan and tells how far it can be from the cheapest possible.
+    A scenario (an object with nodeGroups) is played by cluster-autoscaler; its answer has one entry per loop. A problem
+    (an object with nodePools) is solved by karpenter and optimal, which otherwise need NodePools among the objects.
+    Policy optimal looks for the cheapest plan, and reports how far it can be from the cheapest possible.
     """
     settings.configure_logging()
     request = Request(

@@ -15,32 +15,38 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
 @click.option(
     "--policy", "policies", multiple=True, metavar="NAME",
-    help="Only this policy of the scenario; may be given several times. A kind of policy that the scenario does not "
-    "list is taken with its defaults.",
+    help="Run only this policy of the scenario; may be repeated. A kind of policy that the scenario does not list runs "
+    "with its defaults.",
 )  # fmt: skip
 @click.option(
     "--variant", "variants", multiple=True, type=_FILE, metavar="FILE",
-    help="Also run the scenario with the changes of this file; may be given several times.",
+    help="Also run the scenario with the changes in this file; may be repeated.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=None, metavar="SEED", help="Seed; that of the scenario unless told.")
-@click.option("--report", type=_FILE, default=None, metavar="F.html", help="Write a report that opens in any browser.")
+@click.option(
+    "--seed", type=int, default=None, metavar="SEED",
+    help="Seed of all random draws; by default that of the scenario.",
+)  # fmt: skip
+@click.option(
+    "--report", type=_FILE, default=None, metavar="F.html",
+    help="Write a report: one HTML file that opens offline in any browser.",
+)  # fmt: skip
 @click.option(
     "--event-log", type=_FILE, default=None, metavar="FILE",
-    help="Write what happened and what was decided, as lines of JSON. With several runs, a file for each: the run's "
-    "name goes before the ending.",
+    help="Write what happened and what was decided, as JSON lines. With several runs there is a file for each, with "
+    "the run's name before the extension.",
 )  # fmt: skip
 @click.option(
     "--dashboard", is_flag=True,
-    help="Serve a page that shows the runs as they go on, slows them down and pauses them. On a terminal the first one "
+    help="Serve a live page that shows the runs, and can slow them down or pause them. On a terminal, the first run "
     "waits for you to press Resume there.",
 )  # fmt: skip
 @click.option(
     "--dashboard-port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
-    help="Port of that page on the loopback address; a free one unless told.",
+    help="Port of the live page, on 127.0.0.1; by default a free one.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True,
-    help="Form of what is printed.",
+    help="Output format.",
 )  # fmt: skip
 @common_options
 @click.pass_obj
@@ -58,8 +64,9 @@ def command(
 ) -> int:
     """Run SCENARIO on virtual time, once for each of its policies, and compare the runs.
 
-    All components are real: API server, scheduler, controllers, hollow kubelets and autoscaler; only time is not. The
-    same seed gives the same results, byte by byte. Exit codes: 0 done, 3 an assertion of the scenario does not hold.
+    All components run as in `holokube up`: API server, scheduler, controllers, hollow kubelets and autoscaler; only
+    time is virtual. The same seed gives the same results, byte for byte. Exit codes: 0 done, 3 an assertion of the
+    scenario does not hold.
     """
     settings.configure_logging()
     from holokube.cli.run_many import Order, run_all

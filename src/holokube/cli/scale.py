@@ -16,18 +16,18 @@ _OF_BUILT_IN = ("cpu", "memory", "pods", "zones", "labels", "taints", "resources
 @click.argument("what", type=click.Choice(["nodes"]), metavar="nodes", expose_value=False)
 @click.argument("count", type=click.IntRange(0, 1_000_000), metavar="N")
 @click.option("--name-prefix", default="node", show_default=True, metavar="PREFIX",
-              help="Nodes are named PREFIX-0, PREFIX-1 and so on; each prefix is a set of its own.")
+              help="Nodes are named PREFIX-0, PREFIX-1 and so on; each prefix is a separate set.")
 @click.option("--template", type=click.Path(path_type=Path, dir_okay=False), default=None, metavar="FILE",
               help="A Node manifest, plain or with {{ Name }}, {{ Index }}, {{ AddIP }} and {{ AddCIDR }} in it.")
 @click.option("--param", "parameters", multiple=True, metavar="KEY=VALUE",
-              help="A field of the template's dot: {{ .KEY }}; may be repeated.")
-@click.option("--cpu", default=None, metavar="QUANTITY", help="CPUs of a node without a template; 32 unless told.")
-@click.option("--memory", default=None, metavar="QUANTITY", help="Its memory; 256Gi unless told.")
-@click.option("--pods", default=None, metavar="COUNT", help="How many pods it takes; 110 unless told.")
+              help="Parameter of the template, used as {{ .KEY }}; may be repeated.")
+@click.option("--cpu", default=None, metavar="QUANTITY", help="CPUs of a node without a template; 32 by default.")
+@click.option("--memory", default=None, metavar="QUANTITY", help="Its memory; 256Gi by default.")
+@click.option("--pods", default=None, metavar="COUNT", help="Its maximum number of pods; 110 by default.")
 @click.option("--resource", "resources", multiple=True, metavar="NAME=QUANTITY",
               help="Another resource, such as nvidia.com/gpu=8; may be repeated.")
 @click.option("--zone", "zones", multiple=True, metavar="ZONE",
-              help="Value of topology.kubernetes.io/zone; of several, nodes take them in turn.")
+              help="Zone label (topology.kubernetes.io/zone); if repeated, nodes get the zones in turn.")
 @click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label; may be repeated.")
 @click.option("--taint", "taints", multiple=True, metavar="KEY[=VALUE]:EFFECT", help="A taint; may be repeated.")
 @cluster_options
@@ -35,11 +35,11 @@ _OF_BUILT_IN = ("cpu", "memory", "pods", "zones", "labels", "taints", "resources
 @click.pass_obj
 def command(settings: Settings, /, count: int, name_prefix: str, template: Path | None,
             parameters: tuple[str, ...], kubeconfig: str, context: str, **built_in: object) -> None:
-    """Make or remove hollow nodes until there are N of them.
+    """Create or remove hollow nodes until there are N of them.
 
-    Only nodes that this command made under the same prefix count, and only they are removed, the newest first.
-    A running fleet adopts them by their annotation kwok.x-k8s.io/node: fake. Interrupted, it leaves whole nodes;
-    run it again to go on.
+    Only nodes that this command created with the same prefix count, and only they are removed, the newest first.
+    A running fleet adopts them by their annotation kwok.x-k8s.io/node: fake. If interrupted, run it again to
+    continue.
     """  # fmt: skip
     settings.configure_logging()
     from holokube.cli.node_options import built_in_maker, check_prefix, template_maker

@@ -75,19 +75,19 @@ def _take_no_color(context: click.Context, _parameter: click.Parameter, value: b
 _COMMON = (
     click.option(
         "-v", "--verbose", count=True, expose_value=False, callback=_take_verbosity,
-        help="Log more: -v what happens, -vv everything.",
+        help="Log more: -v logs what happens, -vv everything.",
     ),
     click.option(
         "--log-format", type=click.Choice(["text", "json"]), expose_value=False, callback=_take_log_format,
-        help="Form of the log lines on stderr; text unless told.",
+        help="Format of the log on stderr; text by default.",
     ),
     click.option(
         "--debug", is_flag=True, expose_value=False, callback=_take_debug, is_eager=True,
-        help="Show the traceback of an error.",
+        help="Show tracebacks of errors.",
     ),
     click.option(
         "--no-color", is_flag=True, expose_value=False, callback=_take_no_color,
-        help="No colours, as with the environment variable NO_COLOR.",
+        help="Disable colours, as the environment variable NO_COLOR does.",
     ),
 )  # fmt: skip
 
@@ -98,10 +98,10 @@ def cluster_options(command: F) -> F:
         "--context",
         metavar="NAME",
         default="",
-        help="Context of the kubeconfig; its current one unless told.",
+        help="Context of the kubeconfig; by default its current context.",
     )
     kubeconfig = click.option(
         "--kubeconfig", metavar="FILE", default="", type=click.Path(),
-        help="How to reach the cluster; KUBECONFIG, ~/.kube/config or the pod's own account unless told.",
+        help="How to reach the cluster; by default KUBECONFIG, ~/.kube/config or the pod's service account.",
     )  # fmt: skip
     return kubeconfig(context(command))

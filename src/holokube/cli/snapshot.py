@@ -15,20 +15,20 @@ from holokube.cli.settings import Settings, cluster_options, common_options
 @click.command("snapshot")
 @click.option(
     "-o", "--output", default="yaml", metavar="FILE",
-    help="File to write: .json or .yaml, also with .gz. `yaml` (unless told) and `json` go to stdout. "
+    help="File to write: .json or .yaml, optionally with .gz. `yaml` (the default) and `json` write to stdout. "
     "JSON is read many times faster.",
 )  # fmt: skip
 @click.option(
     "-n", "--namespace", "namespaces", multiple=True, metavar="NAME",
-    help="Only objects of this namespace, and those without any; may be repeated.",
+    help="Only objects in this namespace, and cluster-scoped ones; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--exclude", multiple=True, metavar="RESOURCE",
     help="Leave out a resource, such as configmaps or replicasets.apps; may be repeated.",
 )  # fmt: skip
-@click.option("--include-events", is_flag=True, help="Also events, which are many and soon outdated.")
-@click.option("--include-leases", is_flag=True, help="Also leases, which are renewed every few seconds.")
-@click.option("--include-secret-data", is_flag=True, help="Also the values of secrets, not only their keys.")
+@click.option("--include-events", is_flag=True, help="Include events, which are many and soon outdated.")
+@click.option("--include-leases", is_flag=True, help="Include leases, which are renewed every few seconds.")
+@click.option("--include-secret-data", is_flag=True, help="Include the values of secrets, not only their keys.")
 @cluster_options
 @common_options
 @click.pass_obj
@@ -46,8 +46,8 @@ def command(
     """Read a live cluster into a file that `holokube up --from` accepts.
 
     Nothing in the cluster is changed. Objects are written as the server sent them, as one Kubernetes List;
-    events, leases and the values of secrets are left out unless asked for. Resources that you may not list
-    are reported, and the exit code is 1 then.
+    events, leases and the values of secrets are left out unless requested. Resources that you may not list
+    are reported, and then the exit code is 1.
     """
     settings.configure_logging()
     target, as_json = _target(output)

@@ -16,35 +16,34 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO")
 @click.option(
     "--set", "axes", multiple=True, metavar="PATH=A,B,...",
-    help="Run with each of these values: spec.workloads[web].curve.high=20,40. With several --set, with each "
-    "combination.",
+    help="Run with each of these values: spec.workloads[web].curve.high=20,40. Several --set run every combination.",
 )  # fmt: skip
 @click.option(
     "--list", "list_file", type=_FILE, metavar="F.csv",
-    help="Run with each row of this file: its header names paths, and perhaps policy. Every row goes with every "
-    "combination of --set.",
+    help="Run with each row of this file: its header has paths, and optionally policy. Every row is combined with "
+    "every combination of --set.",
 )  # fmt: skip
 @click.option(
     "--policy", "policies", multiple=True, metavar="NAME",
-    help="Only this policy of the scenario; may be given several times.",
+    help="Run only this policy of the scenario; may be repeated.",
 )  # fmt: skip
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), default=None, metavar="N",
-    help="Processes of this machine; one for each of its cores unless told.",
+    help="Number of processes on this machine; by default one per core.",
 )  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler: tcp://host:8786.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Keep each finished run in this folder. Runs that are there already are not run again.",
+    help="Keep each finished run in this folder. Runs that are already there are not repeated.",
 )  # fmt: skip
 @click.option("--report", type=_FILE, metavar="F.html", help="Write a report with a small chart for each run.")
 @click.option(
     "--measure", "measures", multiple=True, metavar="NAME",
-    help="Show this measure in the table, such as cost_usd; may be given several times.",
+    help="Show this measure in the table, such as cost_usd; may be repeated.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True,
-    help="Form of what is printed; json and csv have all measures.",
+    help="Output format; json and csv have all measures.",
 )  # fmt: skip
 @common_options
 @click.pass_obj
@@ -63,8 +62,8 @@ def command(
 ) -> int:
     """Run SCENARIO with many settings, and put the results into one table.
 
-    Settings are a grid (--set) or a list (--list). The runs go over all cores, or the workers of a Dask cluster. A run
-    whose worker dies is tried twice more. With --out, an interrupted sweep goes on where it was. Exit codes: 0 done, 1
+    Settings are a grid (--set) or a list (--list). The runs use all cores, or the workers of a Dask cluster. A run
+    whose worker dies is retried twice. With --out, an interrupted sweep resumes where it stopped. Exit codes: 0 done, 1
     some runs failed, 3 an assertion of the scenario does not hold.
     """
     settings.configure_logging()

@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
 @click.command("version")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True,
-    help="Form of the answer.",
+    help="Output format.",
 )  # fmt: skip
 @common_options
 def command(output: str) -> None:

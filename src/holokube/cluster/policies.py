@@ -1,6 +1,7 @@
-"""The policies by name: the one place that knows which there are.
+"""The policies by name.
 
-A new autoscaler is a class as ``policy.Policy`` has it, and an entry in ``_MAKERS``.
+A new autoscaler is a class with the members of ``policy.Policy``, and an entry in ``_MAKERS``; docs/architecture.md
+says which lists of names it goes into besides.
 """
 
 from __future__ import annotations

@@ -25,37 +25,38 @@ class Failure:
     """How pods fail."""
 
     share: Annotated[float, SHARE] = 1.0
-    """Of the pods; any other share than 1 is for workloads with ``arrivals``."""
+    """The share of pods that fail; less than 1 requires ``arrivals``."""
     reason: Annotated[FailureReason, Choice(words=FAILURES)] = "Error"
-    """Whether the image cannot be pulled, or with which reason the container ends."""
+    """``ErrImagePull``: the image cannot be pulled. Otherwise the reason with which the container terminates."""
     after: Annotated[Spread | None, Times()] = None
-    """How long a container runs before; at once unless told."""
+    """How long a container runs before it fails. By default it fails immediately."""
     exit_code: Annotated[int | None, Whole(0, 255)] = None
-    """137 for ``OOMKilled`` and else 1, unless told."""
+    """By default 137 for ``OOMKilled``, otherwise 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodBehaviour:
-    """How the pods of a workload live. What is not said is left to the profile of the cluster.
+    """How the pods of a workload behave. Fields that are left out follow the profile of the cluster.
 
-    Distributions are drawn for every pod anew. Exponential ones, which are those with a mean, are for workloads with
-    ``arrivals``; the others may be uniform.
+    Distributions are drawn for each pod. Workloads with ``arrivals`` may use any of them. In other workloads
+    ``startUp``, ``stopTime`` and, for Jobs, ``runTime`` may be fixed or uniform; all other times must be fixed.
     """
 
     start_up: Annotated[Spread | None, Times()] = None
-    """From an image to a running container."""
+    """Time from the pulled image to a running container."""
     ready_after: Annotated[Spread | None, Times()] = None
-    """From running to ready, for containers with a readiness or startup probe."""
+    """Time from running to ready, for containers with a readiness or startup probe."""
     run_time: Annotated[Spread | None, Times()] = None
-    """After which containers end by themselves. Services run on unless told, pods of Jobs as the profile says."""
+    """How long containers run before they exit. By default services run forever, and pods of Jobs as long as the
+    profile says."""
     stop_time: Annotated[Spread | None, Times()] = None
-    """From SIGTERM to the end, at most the grace period."""
+    """Time from SIGTERM to exit, at most the grace period."""
     failure: Annotated[Failure | None, Shape(Failure)] = None
-    """None unless told."""
+    """How pods fail. By default they do not."""
     cpu_usage: Annotated[str, UsageCurve()] = ""
-    """What each container uses of the processor."""
+    """CPU usage of each container."""
     memory_usage: Annotated[str, UsageCurve()] = ""
-    """What each container uses of the memory."""
+    """Memory usage of each container."""
 
     def undrawable(self, jobs: bool) -> Iterator[Wrong]:
         """What pods made of one template cannot draw for themselves; ``jobs`` if they belong to a Job."""

@@ -43,10 +43,10 @@ class Arrivals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Always as many. A plain number instead of a mapping means the same: ``curve: 5``."""
+    """The same number of replicas all the time. A plain number means the same: ``curve: 5``."""
 
     replicas: Annotated[int, _REPLICAS]
-    """How many."""
+    """The number of replicas."""
 
     def changes(self, rng: Rng, start_s: float, duration_s: float) -> Iterator[tuple[float, int]]:  # noqa: ARG002 - part of the protocol
         yield 0.0, self.replicas
@@ -54,22 +54,22 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A number that holds from a time on."""
+    """A number of replicas from a time on."""
 
     at_s: Annotated[float, Duration()]
-    """Counted from the start of the run."""
+    """Time since the start of the run."""
     replicas: Annotated[int, _REPLICAS]
-    """How many from then on."""
+    """The number of replicas from then on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Numbers that hold until the next one; before the first one there is its number too."""
+    """Each number holds until the next point; the first number also holds before its point."""
 
     points: Annotated[tuple[Step, ...], ListOf(Shape(Step), at_least=1)]
-    """In the order of time."""
+    """In chronological order."""
     every_s: Annotated[float | None, Duration(above_zero=True)] = None
-    """After so long it begins anew; never unless told."""
+    """Repeat the points with this period; by default they are not repeated."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """Times that do not rise."""
@@ -98,20 +98,20 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Diurnal:
-    """A wave that is lowest and highest once a day, with noise upon it."""
+    """A daily wave with one minimum and one maximum, and optional noise."""
 
     low: Annotated[int, _REPLICAS]
-    """Half a day before and after the peak."""
+    """The number of replicas at the minimum, half a day from the peak."""
     high: Annotated[int, _REPLICAS]
-    """At the peak."""
+    """The number of replicas at the peak."""
     peak_s: Annotated[float, TimeOfDay()] = 14 * 3600.0
-    """When it is highest."""
+    """When the number is highest."""
     noise: Annotated[float, SHARE] = 0.0
-    """By which share of it the number swings, up and down."""
+    """Random deviation up or down, as a share of the number: 0.1 means up to 10 %."""
     every_s: Annotated[float, Duration(above_zero=True)] = 300.0
-    """How often the number is set."""
+    """How often the number of replicas is updated."""
     period_s: Annotated[float, Duration(above_zero=True)] = _DAY_S
-    """The length of a day."""
+    """The length of the wave."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """A wave upside down, or none."""
@@ -148,22 +148,22 @@ class Diurnal:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A number that is set whenever a schedule is due."""
+    """A number of replicas that is set whenever a schedule fires."""
 
     schedule: Annotated[str, CronSchedule()]
-    """UTC, unless it begins with a time zone: ``TZ=Europe/Berlin 0 8 * * *``."""
+    """In UTC, unless it starts with a time zone: ``TZ=Europe/Berlin 0 8 * * *``."""
     replicas: Annotated[int, _REPLICAS]
-    """How many from then on."""
+    """The number of replicas from then on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Numbers set by schedules; of two that are due at once the later in the list counts."""
+    """Schedules set the number of replicas. If two fire at once, the later one in the list wins."""
 
     initial: Annotated[int, _REPLICAS]
-    """At the beginning of the run."""
+    """The number of replicas at the start of the run."""
     rules: Annotated[tuple[Due, ...], ListOf(Shape(Due), at_least=1)]
-    """Schedules and their numbers."""
+    """Schedules, each with a number of replicas."""
 
     def changes(self, rng: Rng, start_s: float, duration_s: float) -> Iterator[tuple[float, int]]:  # noqa: ARG002 - part of the protocol
         return _distinct(self._all(start_s, duration_s))
@@ -177,12 +177,12 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The numbers of a file."""
+    """Numbers of replicas from a file."""
 
     rows: Annotated[tuple[Row, ...], Called("file"), TraceFile("replicas")]
-    """Times count from the start of the run, in order."""
+    """Times count from the start of the run, in chronological order."""
     scale: Annotated[float, Number(above=True)] = 1.0
-    """By which the file's numbers are multiplied."""
+    """Multiply the numbers in the file by this factor."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """More than there can be."""
@@ -196,14 +196,14 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Arrivals that know nothing of each other, at a steady rate."""
+    """Independent arrivals at a constant average rate."""
 
     per_hour: Annotated[float, Number(above=True)]
-    """On average."""
+    """Average number of arrivals per hour."""
     from_s: Annotated[float, Duration()] = 0.0
-    """From when on."""
+    """Time of the run at which arrivals start."""
     until_s: Annotated[float | None, Duration()] = None
-    """The end of the run unless told."""
+    """Time of the run at which arrivals stop; by default the end of the run."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """No time for anything to arrive."""
@@ -223,12 +223,12 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class CronArrivals:
-    """Some at once, whenever a schedule is due."""
+    """A fixed number at once, whenever a schedule fires."""
 
     schedule: Annotated[str, CronSchedule()]
-    """UTC, unless it begins with a time zone: ``TZ=Europe/Berlin 0 8 * * *``."""
+    """In UTC, unless it starts with a time zone: ``TZ=Europe/Berlin 0 8 * * *``."""
     count: Annotated[int, Whole(1, 100_000)] = 1
-    """How many each time."""
+    """The number of arrivals each time."""
 
     def arrivals(self, rng: Rng, start_s: float, duration_s: float) -> Iterator[float]:  # noqa: ARG002 - part of the protocol
         for at_s in _due(self.schedule, start_s, duration_s):
@@ -237,10 +237,10 @@ class CronArrivals:
 
 @dataclass(frozen=True, slots=True)
 class TraceArrivals:
-    """The moments of a file."""
+    """Times of arrival from a file."""
 
     rows: Annotated[tuple[Row, ...], Called("file"), TraceFile("count", default=1)]
-    """Times count from the start of the run, in order."""
+    """Times count from the start of the run, in chronological order."""
 
     def arrivals(self, rng: Rng, start_s: float, duration_s: float) -> Iterator[float]:  # noqa: ARG002 - part of the protocol
         for row in self.rows:

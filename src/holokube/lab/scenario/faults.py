@@ -16,24 +16,25 @@ _VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch",
 
 @dataclass(frozen=True, slots=True)
 class ZoneLoss:
-    """All nodes of a zone fall silent, and none can be made there until it is over."""
+    """All nodes of a zone fall silent, and no new ones can be created there until the fault ends."""
 
     zone: Annotated[str, Text()]
-    """Its name, as nodes have it in the label ``topology.kubernetes.io/zone``."""
+    """The name of the zone: the value of the nodes' label ``topology.kubernetes.io/zone``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpotReclaim:
-    """The cloud takes spot nodes back."""
+    """The cloud reclaims spot nodes."""
 
     share: Annotated[float | None, SHARE] = None
-    """Of the spot nodes there at the beginning: at once, or with ``until`` spread over the time until then."""
+    """The share of the spot nodes that exist at ``at``: all at once or, if there is an ``until``, spread over the time
+    until then."""
     per_hour: Annotated[float | None, Number(above=True)] = None
-    """Instead of a share: so many on average per hour, at random moments."""
+    """Instead of a share: the average number of nodes per hour, at random times. Requires ``until``."""
     zone: Annotated[str, Text()] = ""
-    """In this zone only; in all unless told."""
+    """Only nodes in this zone; by default all zones."""
     notice_s: Annotated[float, Duration()] = 120.0
-    """Between the notice and the end of the machine."""
+    """Time between the termination notice and the end of the machine."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """Two numbers, or none."""
@@ -45,26 +46,26 @@ class SpotReclaim:
 
 @dataclass(frozen=True, slots=True)
 class StockOut:
-    """New machines cannot be had. An empty list means all, and what is named in several must fit all of them."""
+    """New machines are not available. An empty list means all; a machine must match every list that is not empty."""
 
     instance_types: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """Names of the catalogue."""
+    """Names of types in the catalogue."""
     groups: Annotated[tuple[str, ...], ListOf(Text())] = ()
     """Node groups or NodePools."""
     zones: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """Where nothing is to be had."""
+    """Zones without stock."""
     capacity_types: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """``spot``, ``on-demand``."""
+    """``spot`` or ``on-demand``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowBoot:
-    """New machines take longer to come: their usual time times ``factor``, and ``extra`` besides."""
+    """New machines take longer to boot: their usual time multiplied by ``factor``, plus ``extra``."""
 
     factor: Annotated[float, Number(1.0)] = 1.0
-    """So many times longer."""
+    """Multiplies the boot time."""
     extra_s: Annotated[float, Duration()] = 0.0
-    """So much longer."""
+    """Added to the boot time."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """No change at all."""
@@ -74,16 +75,16 @@ class SlowBoot:
 
 @dataclass(frozen=True, slots=True)
 class ApiErrors:
-    """The API server refuses a share of the requests. An empty list means all."""
+    """The API server rejects a share of the requests. An empty list means all."""
 
     share: Annotated[float, SHARE]
-    """Of the requests."""
+    """The share of requests that are rejected."""
     kinds: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """Kinds of objects, such as Node."""
+    """Only requests for these kinds of objects, such as Node."""
     verbs: Annotated[tuple[str, ...], ListOf(Choice(words=_VERBS))] = ()
-    """Which requests."""
+    """Only requests with these verbs."""
     code: Annotated[int, Whole(400, 599)] = 500
-    """The HTTP status of the answer."""
+    """The HTTP status of the responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,9 @@ class NodeSilence:
     """Kubelets stop reporting."""
 
     selector: Annotated[str, Selector()] = ""
-    """Those of these nodes; of all unless told."""
+    """Only nodes with matching labels; by default all nodes."""
     count: Annotated[int | None, Whole(1)] = None
-    """So many of these, chosen by the seed; all of them unless told."""
+    """How many of these nodes, chosen at random from the seed; by default all of them."""
 
 
 FaultArguments = ZoneLoss | SpotReclaim | StockOut | SlowBoot | ApiErrors | NodeSilence
@@ -112,13 +113,13 @@ _KINDS: Final[Mapping[type, FaultKind]] = {cls: kind for kind, cls in FAULTS.ite
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong, and when. Besides these fields it has those of its kind."""
+    """Something that goes wrong, and when. It has these fields and those of its kind."""
 
     at_s: Annotated[float, Duration()]
-    """Counted from the start of the run."""
+    """When the fault begins: time since the start of the run."""
     arguments: FaultArguments
     until_s: Annotated[float | None, Duration()] = None
-    """Counted from the start of the run; never over unless told."""
+    """When the fault ends: time since the start of the run. By default it never ends."""
 
     @property
     def kind(self) -> FaultKind:

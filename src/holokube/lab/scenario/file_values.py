@@ -61,7 +61,7 @@ class CatalogValue(Value):
 class ProfileValue(Value):
     """How hollow nodes and pods behave."""
 
-    title: ClassVar[str] = "`fast`, `kubelet`, the path of a [profile](hollow-nodes.md), or its fields"
+    title: ClassVar[str] = "`fast`, `kubelet`, the path of a [profile](hollow-nodes.md#profiles), or its fields"
     example: ClassVar[str] = "fast"
 
     def read(self, given: Marked, path: str, reading: Reading) -> Profile:  # noqa: ARG002 - part of the protocol
@@ -129,7 +129,7 @@ class TraceFile(Value):
 
     @property
     def describes(self) -> str:
-        optional = " (1 unless told)" if self.default is not None else ""
+        optional = " (1 by default)" if self.default is not None else ""
         return f"path of a CSV file with the columns `at` (seconds or durations) and `{self.column}`{optional}"
 
     def read(self, given: Marked, path: str, reading: Reading) -> tuple[Row, ...]:  # noqa: ARG002 - part of the protocol

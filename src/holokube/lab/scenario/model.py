@@ -102,23 +102,23 @@ class ZonedTemplate:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """What there is before the run begins."""
+    """The cluster at the start of the run."""
 
     snapshot_objects: Annotated[tuple[JsonObject, ...], Called("snapshots"), Manifests(as_new=False)] = ()
-    """What ``holokube snapshot`` or ``kubectl get ... -o yaml`` wrote, taken over as it was: with status, bindings and
+    """Output of ``holokube snapshot`` or ``kubectl get ... -o yaml``, restored as it was: with status, bindings and
     nodes."""
     manifests: Annotated[tuple[JsonObject, ...], Manifests()] = ()
     """Further objects: namespaces, priority classes, DaemonSets and so on."""
     nodes: Annotated[int, Whole(0, 100_000)] = 0
-    """Hollow nodes that are there all the time."""
+    """The number of hollow nodes that exist throughout the run."""
     zones: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """In which they are, in turn."""
+    """Zones of these nodes, assigned in turn."""
     node_template: Annotated[NodeTemplate | None, NodeTemplateValue()] = None
-    """What they are made of; without one the profile says it."""
+    """The template of these nodes; by default they are made as the profile says."""
     profile: Annotated[Profile, ProfileValue()] = field(default_factory=Profile)
     """How hollow nodes and pods behave."""
     node_sizing: Annotated[bool, Truth()] = False
-    """Whether pods of DaemonSets are sized by their node, as the webhook ``holokube node-sizing`` does."""
+    """Whether DaemonSet pods are sized to their node, as by the webhook ``holokube node-sizing``."""
 
     @property
     def objects(self) -> tuple[JsonObject, ...]:
@@ -147,22 +147,24 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Manifests, and what becomes of them."""
+    """Manifests, and what happens to them over time."""
 
     name: Annotated[str, Name()]
-    """Unlike that of every other."""
+    """Unique among the workloads."""
     manifests: Annotated[tuple[JsonObject, ...], Manifests()]
-    """Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, Pods, with whatever they need: services, budgets, claims.
-    They are created at the start of the run."""
+    """Deployments, StatefulSets, DaemonSets, Jobs, CronJobs or Pods, with whatever they need: Services,
+    PodDisruptionBudgets, claims. They are created at the start of the run."""
     curve: Annotated[Curve | None, CurveValue(CURVES)] = None
-    """How many replicas the first Deployment, StatefulSet or ReplicaSet has over time; unless told, what it says."""
+    """The number of replicas of the first Deployment, StatefulSet or ReplicaSet over time; by default what its manifest
+    says."""
     arrivals: Annotated[Arrivals | None, Tagged(ARRIVALS)] = None
-    """When a Job or Pod is made of the first such manifest, each time under a new name. It is not created by itself."""
+    """When Jobs or Pods are created from the first such manifest, each with a new name. The manifest itself is not
+    created at the start."""
     behaviour: Annotated[PodBehaviour, Shape(PodBehaviour)] = field(default_factory=PodBehaviour)
-    """How its pods live."""
+    """How its pods behave."""
     copies: Annotated[int, Whole(1, 10_000)] = 1
-    """So many workloads of the same kind, each with draws of its own. ``$(copy)`` in texts of the manifests is the
-    number of the copy, from 0 on."""
+    """Create this many copies of the workload, each with its own random draws. ``$(copy)`` in the manifests stands for
+    the number of the copy, starting at 0."""
 
     @property
     def scaled(self) -> JsonObject | None:
@@ -213,20 +215,20 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """Who decides how many nodes there are. Its kind alone is short for a policy without more: ``- karpenter``."""
+    """Who decides how many nodes there are. A policy without settings may be written as its kind: ``- karpenter``."""
 
     kind: Annotated[PolicyKind, Choice(words=POLICY_KINDS)]
-    """``none`` leaves the nodes as they are. ``optimal`` is Karpenter with a planner that packs as cheaply as it can;
-    it needs ``pip install holokube[optimal]``."""
+    """``none`` leaves the nodes as they are. ``optimal`` is Karpenter with a planner that looks for the cheapest nodes;
+    it needs the extra ``optimal`` (in a clone: ``pip install '.[optimal]'``)."""
     name: Annotated[str, Name()] = ""
-    """Its label in tables; the kind unless told."""
+    """Its label in tables and for ``--policy``; by default the kind."""
     flags: Annotated[tuple[str, ...], ListOf(Text())] = ()
-    """With upstream's names, as on its command line."""
+    """Command-line flags of the autoscaler, with upstream's names."""
     node_groups: Annotated[tuple[JsonObject, ...], NodeGroups()] = ()
-    """Of the Cluster Autoscaler. Without any there are three: small, medium and large."""
+    """Only for ``cluster-autoscaler``. By default there are three: small, medium and large."""
     manifests: Annotated[tuple[JsonObject, ...], Manifests()] = ()
-    """NodePools, node classes and whatever else is there only with this policy. Without a NodePool Karpenter gets one
-    that takes everything on demand."""
+    """NodePools, node classes and other objects that exist only with this policy. Without a NodePool, Karpenter gets
+    one that allows all on-demand types."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -278,36 +280,36 @@ class PolicyValue(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is below ``spec``."""
+    """The fields of a scenario."""
 
     name: str
     """``metadata.name``."""
     duration_s: Annotated[float, Duration(above_zero=True)]
     """How long the run is, in virtual time."""
     description: Annotated[str, Text()] = ""
-    """What it is about, for those who read the report."""
+    """What the scenario is about, for readers of the report."""
     seed: Annotated[int, Whole(0, 2**53)] = 1
-    """Of all that is drawn. ``--seed`` goes before it."""
+    """Seed of all random draws. ``--seed`` overrides it."""
     start_s: Annotated[float, Moment()] = DEFAULT_START_S
-    """The virtual time at which the run begins; it matters to what follows the clock. With ``cluster.snapshots``
-    unless told not before the last thing that happened in them."""
+    """The virtual time at which the run starts; it matters to everything that follows the time of day. With
+    ``cluster.snapshots``, by default not before the last thing that happened in them."""
     cluster: Annotated[ClusterSpec, Shape(ClusterSpec)] = field(default_factory=ClusterSpec)
-    """What there is before the run begins."""
+    """The cluster at the start of the run."""
     catalog: Annotated[Catalog | None, CatalogValue()] = None
-    """What the cloud has on offer, and for how much. Unless told, the generated catalogue of Karpenter's kwok
-    provider: types such as ``m-4x-amd64-linux`` in ``test-zone-a`` to ``test-zone-d``."""
+    """The instance types that the cloud offers, with their prices. By default the generated catalogue of Karpenter's
+    kwok provider: types such as ``m-4x-amd64-linux`` in ``test-zone-a`` to ``test-zone-d``."""
     workloads: Annotated[tuple[Workload, ...], ListOf(Shape(Workload))] = ()
     """What runs in the cluster."""
     timeline: Annotated[Timeline | None, Called("trace"), TraceValue(TraceSource)] = None
-    """What ran in another cluster, played again besides."""
+    """A trace of another cluster, replayed in addition to the workloads."""
     policies: Annotated[tuple[PolicySpec, ...], ListOf(PolicyValue(PolicySpec), at_least=1)] = (PolicySpec("none"),)
-    """Each is a run of its own; ``--policy`` chooses some of them by name."""
+    """Each policy is a run of its own; ``--policy`` selects some of them by name."""
     faults: Annotated[tuple[Fault, ...], ListOf(FaultValue(FAULTS))] = ()
-    """The timetable of what goes wrong."""
+    """What goes wrong, and when."""
     sampling_s: Annotated[float, Called("sampling"), Duration(above_zero=True)] = 60.0
-    """How often nodes, cost, utilisation and pending pods are recorded."""
+    """How often nodes, cost, utilisation and pending pods are sampled."""
     assertions: Annotated[tuple[Assertion, ...], ListOf(AssertionValue())] = ()
-    """What must hold at the end of every run; if one does not, ``holokube run`` ends with exit code 3."""
+    """What must hold at the end of every run; if an assertion fails, the exit code of ``holokube run`` is 3."""
     text: str = ""
     """The file as it was read, and in comments below it those that it names."""
     path: str = ""

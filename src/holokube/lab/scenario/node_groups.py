@@ -34,24 +34,24 @@ _INSTANCE_TYPE: Final = "instanceType"
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """A node group of machines of the catalogue, so that all policies buy at the same prices."""
+    """A node group of machines from the catalogue, so that all policies buy at the same prices."""
 
     instance_type: Annotated[str, Text()]
-    """A name in the catalogue."""
+    """The name of a type in the catalogue."""
     name: Annotated[str, Name()] = ""
-    """Unless told, that of the type and its place."""
+    """By default made from the instance type, zone and capacity type."""
     zone: Annotated[str, Text()] = ""
-    """Where its machines are; unless told, the first zone in which the type is offered."""
+    """The zone of its machines; by default the first zone in which the type is offered."""
     capacity_type: Annotated[str, Text()] = ON_DEMAND
     """``on-demand``, ``spot`` or whatever else the catalogue offers."""
     min: Annotated[int, Whole(0)] = 0
-    """So many machines are there always."""
+    """The minimum size of the group."""
     max: Annotated[int, Whole(1)] = 200
-    """Never more than so many."""
+    """The maximum size of the group."""
     initial: Annotated[int | None, Whole(0)] = None
-    """How many machines it begins with; ``min`` unless told. They have booted when the run begins."""
+    """The size of the group at the start of the run, when these machines have already booted; by default ``min``."""
     boot: Annotated[Spread | None, Times()] = None
-    """From the order to a node; at once unless told. Uniform, not exponential."""
+    """Time from the request for a machine to its Node; by default none. Fixed or uniform, not exponential."""
 
     def mistakes(self) -> Iterable[Wrong]:
         """Numbers that contradict each other."""

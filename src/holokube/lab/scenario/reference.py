@@ -22,8 +22,9 @@ _HEAD: Final = f"""\
 
 <!-- Written by `python tools/docs/scenario_reference.py`; change the types in holokube.lab.scenario, not this file. -->
 
-A scenario is a YAML file that says what a cluster begins with, what happens in it and when, who decides how many nodes
-there are, and what is expected in the end. `holokube run FILE` runs it. `examples/` has some to begin with.
+A scenario is a YAML file that describes a cluster at the start of a run, what happens in it and when, which autoscalers
+decide how many nodes there are, and what must hold at the end. `holokube run FILE` runs it. [Examples](../examples) to
+start from; the [tutorial](tutorial.md) introduces the most important fields.
 
 ```yaml
 apiVersion: {API_VERSION}
@@ -48,63 +49,64 @@ spec:
   - pending_p99_s < 60
 ```
 
-A field that is not listed here is an error. All mistakes of a file are told at once, each with file, line and column,
-the field, and what to write instead:
+A field that is not listed here is an error. All mistakes in a file are reported at once, each with file, line and
+column, the field, and what to write instead:
 
     scenario.yaml:10:29: spec.workloads[0].curve.hihg: there is no such field. Did you mean high?
 
-Paths of files are relative to the scenario. Durations are Go's, and days: `90s`, `5m`, `1h30m`, `24h`, `1d`. Times such
-as `at` and `until` count from the start of the run.
+Paths are relative to the file of the scenario. Durations are written as in Go, plus days: `90s`, `5m`, `1h30m`, `24h`,
+`1d`. Times such as `at` and `until` count from the start of the run.
 
 ## Variants and single values
 
-`--variant FILE` puts another, partial scenario over the first: mappings are merged field by field, lists whose parts
-all have a `name` part by part, and anything else is replaced. A field without a value takes the first one's away. The
-name of its file is its label in tables.
+`--variant FILE` overlays a second, partial scenario on the first: mappings are merged field by field, lists whose items
+all have a `name` item by item, and everything else is replaced. A field with an empty value removes that field from the
+first scenario. The name of the file labels the variant in tables.
 
-`holokube sweep` changes single values by their paths: `--set spec.workloads[0].curve.high=20,40`. A part of a list may
-be named too: `--set spec.workloads[web].curve.high=20,40`. Names with dots are quoted:
+`holokube sweep` changes single values by their paths: `--set spec.workloads[0].curve.high=20,40`. List items can also
+be addressed by name: `--set spec.workloads[web].curve.high=20,40`. Names with dots are quoted:
 `labels["app.kubernetes.io/name"]`.
 
 ## Manifests
 
-Where a list of manifests is expected, each part is an object of Kubernetes written in place, `file: NAME`, or the name
-alone. A file may hold many objects, as YAML or JSON, also gzipped: plain manifests, what `kubectl get ... -o yaml` (or
-`-o json`) printed, or what `holokube snapshot` wrote. What only a living object has, such as its uid and status, is
-taken off, except in `snapshots`. A field that the kind does not have is an error, as in the scenario itself.
+Where a list of manifests is expected, each item is an inline Kubernetes object, `file: NAME`, or just the name of a
+file. A file may hold many objects, as YAML or JSON, optionally gzipped: plain manifests, the output of `kubectl get ...
+-o yaml` (or `-o json`), or of `holokube snapshot`. Fields that only live objects have, such as uid and status, are
+removed, except in `snapshots`. A field that the kind does not have is an error, as in the scenario itself.
 
 ## Catalogues
 
-What machines there are, where, and for how much. In place or as a JSON file it is a list; the file of Karpenter's kwok
-provider, in which offerings have `Price` and `Requirements`, is read too:
+A catalogue says which machines there are, where, and at what price. Inline or as a JSON file it is a list; the file
+format of Karpenter's kwok provider, whose offerings have `Price` and `Requirements`, is read too:
 
     catalog:
     - name: m5.large
       resources: {{cpu: "2", memory: 8Gi, pods: "58"}}
-      architecture: amd64                # unless told
-      operatingSystems: [linux]          # unless told
+      architecture: amd64                # the default
+      operatingSystems: [linux]          # the default
       offerings:
       - {{zone: eu-1a, capacityType: on-demand, price: 0.096}}    # USD per hour
       - {{zone: eu-1a, capacityType: spot, price: 0.035}}
 
-A CSV file has a line for each type, or for each type and place. Columns `name`, `cpu`, `memory` and `price` are needed;
-`zone`, `capacity-type`, `arch` and `os` (several values as `a|b`), `spot-price`, `pods`, `ephemeral-storage`, resources
-such as `nvidia.com/gpu`, and labels of the nodes as `label:KEY` may be there:
+A CSV file has a line for each type, or for each type and zone. The columns `name`, `cpu`, `memory` and `price` are
+required; optional are `zone`, `capacity-type`, `arch` and `os` (several values as `a|b`), `spot-price`, `pods`,
+`ephemeral-storage`, resources such as `nvidia.com/gpu`, and node labels as `label:KEY`:
 
     name,cpu,memory,price,spot-price,zone
     m5.large,2,8Gi,0.096,0.035,eu-1a|eu-1b
 
 ## Distributions of durations
 
-A duration may be fixed (`5s`), uniform (`{{min: 2s, max: 8s}}`), or exponential above a minimum and cut at a maximum
-(`{{min: 1m, mean: 10m, max: 1h}}`; `min` and `max` may be left out).
+A duration may be fixed (`5s`), uniform (`{{min: 2s, max: 8s}}`), or exponential above a minimum and capped at a maximum
+(`{{min: 1m, mean: 10m, max: 1h}}`; `min` and `max` are optional).
 """
 
 _KINDS: Final[Sequence[tuple[str, str, dict[str, type]]]] = (
-    ("Curves", "How many replicas a workload has over time. The field `kind` says which curve it is.",
+    ("Curves", "The number of replicas of a workload over time. The field `kind` selects the curve.",
      dict(curves.CURVES)),
-    ("Arrivals", "When Jobs or Pods are made. The field `kind` says how.", dict(curves.ARRIVALS)),
-    ("Faults", "What goes wrong. The field `kind` says what.", {str(kind): cls for kind, cls in faults.FAULTS.items()}),
+    ("Arrivals", "When Jobs or Pods are created. The field `kind` selects how.", dict(curves.ARRIVALS)),
+    ("Faults", "What goes wrong. The field `kind` selects what.",
+     {str(kind): cls for kind, cls in faults.FAULTS.items()}),
 )  # fmt: skip
 
 
@@ -121,7 +123,7 @@ def reference() -> str:
     for title, words, classes in _KINDS:
         parts.append(f"## {title}\n\n{words}\n")
         if classes.get("zone-loss") is not None:
-            parts.append(f"Every fault has besides:\n\n{_table(faults.Fault)}\n")
+            parts.append(f"Every fault also has these fields:\n\n{_table(faults.Fault)}\n")
         for kind, cls in classes.items():
             parts.extend(_section(cls, f"kind: {kind}", level="###"))
             if cls is curves.Steps:
@@ -183,7 +185,7 @@ def _prose(text: str) -> str:
 
 
 def _measures() -> str:
-    rows = ["## Measures", "", "What assertions are about, and what the results of a run have.", ""]
+    rows = ["## Measures", "", "The measures that assertions can use, and that the results of a run contain.", ""]
     rows += ["| measure | what it is | unit | better |", "|---|---|---|---|"]
     rows += [f"| `{one.name}` | {one.title} | {one.unit} | {one.better} |" for one in MEASURES]
     told = "Seconds may be written as durations (`pending_p99_s < 2m`), shares as percentages"

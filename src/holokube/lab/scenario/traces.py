@@ -16,21 +16,21 @@ from holokube.lab.scenario.values import Choice, Duration, ListOf, Number, Readi
 
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """What users of another cluster asked for, played again: objects at their times, and pods that run as long."""
+    """Replays what users of another cluster created: objects at their times, and pods with their run times."""
 
     format: Annotated[str, Choice(words=READ_FORMATS)]
-    """``simkube`` traces (.sktrace), ``kwok`` recordings (`kwokctl snapshot record`), ``openb`` (Alibaba's GPU trace:
-    node and pod CSV), or a ``kubectl`` dump, in which nothing changes."""
+    """``simkube``: SimKube traces (.sktrace); ``kwok``: recordings of `kwokctl snapshot record`; ``openb``: Alibaba's
+    GPU trace (node and pod CSV); ``kubectl``: a dump of objects, which do not change over time."""
     files: Annotated[tuple[str, ...], ListOf(Text(), at_least=1)]
-    """One; of openb all that are to be read."""
+    """One file; for openb one or more."""
     from_s: Annotated[float, Duration()] = 0.0
-    """Where in the trace the run begins. What was there by then is there from the start."""
+    """Where in the trace the run starts. Objects that existed by then exist from the start of the run."""
     until_s: Annotated[float | None, Duration(above_zero=True)] = None
-    """Where in the trace it ends; at its end unless told."""
+    """Where in the trace the replay ends; by default at the end of the trace."""
     speed: Annotated[float, Number(0.0, above=True)] = 1.0
-    """Let everything happen so many times faster."""
+    """Replay this many times faster."""
     nodes: Annotated[bool, Truth()] = False
-    """Whether the nodes that the trace has at its beginning are there all the time."""
+    """Whether the nodes at the beginning of the trace exist throughout the run."""
 
     def mistakes(self) -> Iterator[Wrong]:
         """Settings that do not fit together."""

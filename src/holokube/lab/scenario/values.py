@@ -338,7 +338,7 @@ class Times(Value):
 class UsageCurve(Text):
     """How much a container uses."""
 
-    title: ClassVar[str] = "[usage curve](hollow-nodes.md)"
+    title: ClassVar[str] = "[usage curve](hollow-nodes.md#usage-logs-and-kubectl-top)"
     example: ClassVar[str] = "diurnal(20%, 80%, peak=14h)"
 
     def read(self, given: Marked, path: str, reading: Reading) -> str:
