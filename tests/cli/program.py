@@ -6,8 +6,10 @@ import logging
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +42,24 @@ def run(home: Path, *arguments: str, stdin: bytes = b"", **extra: str) -> subpro
         env=environment(home, **extra),
     )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Returns when a program listens there, however long a busy machine takes to start it."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while process.poll() is None:
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < deadline_s, "it does not listen"
+        time.sleep(0.02)
 
 
 class Inside:

@@ -17,7 +17,7 @@ from holokube.client.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, NODES
 from holokube.karpenter.api.resources import KWOK_NODE_CLASSES, NODE_CLAIMS, NODE_POOLS
 from holokube.karpenter.settings import FLAGS
 from holokube.testing import Server, serve
-from tests.cli.program import PROGRAM, TIMEOUT_S, Inside, assert_two_lines, environment
+from tests.cli.program import PROGRAM, TIMEOUT_S, Inside, assert_two_lines, environment, free_port
 from tests.cli.test_cluster_autoscaler import wait_in_vain
 from tests.cli.test_fleet import line_with, wait_for
 from tests.karpenter.lab import node_class, node_pool
@@ -52,14 +52,6 @@ def wait_for_nodes(server: Server, count: int) -> None:
         return len((await client.list(NODES)).items) == count
 
     wait_for(server, are_there)
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def test_it_brings_its_definitions_makes_nodes_tells_how_it_does_and_leaves_them(tmp_path: Path) -> None:

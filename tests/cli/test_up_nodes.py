@@ -12,7 +12,15 @@ from holokube.client.client import Client
 from holokube.client.resources import DEPLOYMENTS, NODES, PODS
 from holokube.kube.conditions import is_true
 from tests.builders import deployment
-from tests.cli.program import PROGRAM, Inside, assert_two_lines, environment, up
+from tests.cli.program import (
+    PROGRAM,
+    Inside,
+    assert_two_lines,
+    environment,
+    free_port,
+    up,
+    wait_for_port,
+)  # fmt: skip
 from tests.cli.test_up import with_client
 
 
@@ -65,15 +73,15 @@ def test_a_server_alone_runs_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_signal_while_nodes_are_made_ends_it_cleanly(tmp_path: Path) -> None:
+    port = free_port()
     with subprocess.Popen(
-        [*PROGRAM, "up", "--nodes", "50000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(tmp_path)
-    ) as process:
+        [*PROGRAM, "up", "--nodes", "50000", "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+    ) as process:  # fmt: skip
         try:
-            # It says nothing before its nodes are up; that it listens shows in its files.
-            process.wait(timeout=3)
-        except subprocess.TimeoutExpired:
+            # It says nothing before its nodes are up, and listens before it makes them.
+            wait_for_port(port, process)
             process.send_signal(signal.SIGINT)
-        try:
             out, err = process.communicate(timeout=30)
         finally:
             process.kill()

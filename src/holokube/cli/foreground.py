@@ -235,7 +235,6 @@ async def _unless_stopped(stop: asyncio.Event, work: Coroutine[None, None, None]
         await asyncio.wait({doing, stopped})
 
 
-
 def _on_signals(stop: asyncio.Event) -> None:
     """The first signal asks for a clean end, the second does not ask."""
     loop = asyncio.get_running_loop()

@@ -58,8 +58,8 @@ def run_sweep(order: Order, settings: Settings, run: RunTask = run_task) -> int:
     runner: Runner = DaskRunner(order.dask, run) if order.dask is not None else ProcessRunner(order.jobs, run)
     try:
         rows = sweep(tasks, runner, folder, _Progress(ProgressLine()))
-    except KeyboardInterrupt as interrupt:
-        raise KeyboardInterrupt(_go_on(order.out)) from interrupt
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_go_on(order.out)) from None
     if order.report is not None:
         _report(rows, order.report)
     _print(rows, order.output, measures, settings)
