@@ -60,12 +60,12 @@ def test_runs_are_compared_in_a_table_and_a_missed_assertion_ends_with_3(
 ) -> None:
     assert holokube(["run", str(scenario)]) == 3
     out, err = capsys.readouterr()
-    assert "tiny: 0.166667 h from 2026-01-05T00:00:00Z, seed 1" in out
+    assert "tiny: 10 min from 2026-01-05T00:00:00Z, seed 1" in out
     header = out.splitlines()[1].split()
     assert header == ["cluster-autoscaler", "none"]
     assert "missed none: pods_pending_end == 0, measured 6" in out
     assert "1 of 2 assertions hold" in out
-    assert "tiny, cluster-autoscaler: 0h10 of 0.166667h" in err
+    assert "tiny, cluster-autoscaler: 0:10 of 0:10 h" in err
 
 
 def test_one_policy_that_holds_ends_with_0(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +150,16 @@ def test_an_unknown_policy_is_told_with_those_that_there_are(
     err = capsys.readouterr().err
     assert "karpneter" in err
     assert "It has cluster-autoscaler, none" in err
+
+
+def test_a_policy_whose_library_is_missing_is_told_before_anything_runs(
+    scenario: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    assert holokube(["run", str(scenario), "--policy", "none", "--policy", "optimal"]) == 1
+    out, err = capsys.readouterr()
+    assert "HiGHS" in err and "holokube[optimal]" in err
+    assert "tiny, none" not in err and out == ""
 
 
 def test_a_broken_scenario_is_wrong_usage(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from holokube.base.errors import UsageError
 from holokube.base.pace import Pace
 from holokube.cli.progress import ProgressLine
 from holokube.cli.settings import Settings
-from holokube.cluster.policies import kinds
+from holokube.cluster.policies import check_installed, kinds
 from holokube.lab.comparison import as_document, csv_rows
 from holokube.lab.results import RunResult
 from holokube.lab.run.runner import Observe, Progress, run_scenario
@@ -63,6 +63,8 @@ class Planned:
 def run_all(order: Order, settings: Settings) -> int:
     """Run everything, print and write it; the exit code."""
     planned = plan_runs(order)
+    # Before the first of them: what it found would be lost when a later one cannot begin.
+    check_installed(one.policy.kind for one in planned)
     collector.collect_rarely()
     with _page(order.dashboard_port) as observe:
         results = [_run_one(order, one, len(planned), observe, settings) for one in planned]
@@ -166,15 +168,19 @@ def _said(*, is_shown: bool) -> Iterator[None]:
 
 
 def _show(line: ProgressLine, progress: Progress) -> None:
-    hours, minutes = divmod(round(progress.done_s / 60), 60)
     text = (
-        f"{progress.scenario}, {progress.policy}: {hours}h{minutes:02} of {progress.duration_s / 3600:g}h, "
+        f"{progress.scenario}, {progress.policy}: {_hours(progress.done_s)} of {_hours(progress.duration_s)} h, "
         f"{progress.speed_up:,.0f} times real time, {progress.nodes} nodes, {progress.pending} pods pending"
     )
     if progress.done_s < progress.duration_s:
         line.show(text, progress.took_s)
     else:
         line.done(f"{text}, {progress.took_s:.1f} s")
+
+
+def _hours(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60}:{minutes % 60:02}"
 
 
 @contextmanager

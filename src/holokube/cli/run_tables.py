@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from holokube.lab.comparison import Cell, Row, compare, format_value
+from holokube.lab.comparison import Cell, Row, compare, format_value, length_text
 from holokube.lab.results import RunResult
 
 _BEST = "*"
@@ -17,7 +17,7 @@ _BEST = "*"
 def show_runs(console: Console, results: Sequence[RunResult]) -> None:
     """All measures of all runs, and what became of the assertions."""
     first = results[0]
-    console.print(f"[bold]{escape(first.scenario)}[/bold]: {first.duration_s / 3600:g} h from {first.start}, "
+    console.print(f"[bold]{escape(first.scenario)}[/bold]: {length_text(first.duration_s)} from {first.start}, "
                   f"seed {first.seed}")  # fmt: skip
     console.print(_table(results))
     if len(results) > 1:

@@ -21,6 +21,7 @@ from holokube.cli.errors import FAILED
 from holokube.cli.progress import ProgressLine
 from holokube.cli.run_many import ASSERTION_MISSED, SCENARIO_FILE, choose
 from holokube.cli.settings import Settings
+from holokube.cluster.policies import check_installed
 from holokube.lab.comparison import compare, format_value
 from holokube.lab.results import MEASURE_BY_NAME, Measure
 from holokube.lab.sweep.dask_cluster import DaskRunner
@@ -54,6 +55,7 @@ def run_sweep(order: Order, settings: Settings, run: RunTask = run_task) -> int:
     """Do it all; the exit code."""
     measures = _measures(order.measures)
     tasks = plan(order)
+    check_installed(task.policy.kind for task in tasks)
     folder = SweepFolder(order.out) if order.out is not None else None
     runner: Runner = DaskRunner(order.dask, run) if order.dask is not None else ProcessRunner(order.jobs, run)
     try:

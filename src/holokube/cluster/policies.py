@@ -62,6 +62,14 @@ def make_policy(order: PolicyOrder) -> Policy | None:
     return _Prepared(made, order.manifests) if order.manifests else made
 
 
+def check_installed(kinds: Iterable[str]) -> None:
+    """An error that says what to install, if one of these policies needs a library that is not there."""
+    if "optimal" in set(kinds):
+        from holokube.karpenter.optimal.solver_library import load
+
+        load()
+
+
 # Modules are imported where they are needed: whoever wants one policy waits for no other.
 
 

@@ -93,6 +93,11 @@ def _duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 
+def length_text(seconds: float) -> str:
+    """The length of a run, which is mostly round: ``12 h``, ``10 min``, ``1 h 30 min``."""
+    return _duration(seconds).removesuffix(" 00 s").removesuffix(" 00 min")
+
+
 def csv_rows(results: Sequence[RunResult]) -> list[list[str]]:
     """A header and a line for each run."""
     header = ["scenario", "policy", "seed", "duration_s", *(measure.name for measure in MEASURES)]
