@@ -68,6 +68,21 @@ def test_runs_are_compared_in_a_table_and_a_missed_assertion_ends_with_3(
     assert "tiny, cluster-autoscaler: 0:10 of 0:10 h" in err
 
 
+def test_shares_differ_in_points_and_everything_else_in_percent(
+    scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variant = tmp_path / "more.yaml"
+    variant.write_text(VARIANT)
+    both = ["run", str(scenario), "--policy", "cluster-autoscaler", "--variant", str(variant)]
+    assert holokube([*both, "-o", "json"]) == 0
+    first, second = (run["summary"] for run in json.loads(capsys.readouterr().out)["items"])
+    assert holokube(both) == 0
+    rows = {line[:30].strip(): line for line in capsys.readouterr().out.splitlines()}
+    points = (second["cpu_allocated_share"] - first["cpu_allocated_share"]) * 100
+    assert f"({points:+.1f} pp)" in next(row for title, row in rows.items() if title.startswith("CPU allocated"))
+    assert "%)" in next(row for title, row in rows.items() if title.startswith("Cost"))
+
+
 def test_one_policy_that_holds_ends_with_0(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert holokube(["run", str(scenario), "--policy", "cluster-autoscaler"]) == 0
     assert "*" not in capsys.readouterr().out

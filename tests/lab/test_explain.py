@@ -212,9 +212,9 @@ def test_pods_of_one_name_are_told_one_after_the_other() -> None:
 def test_the_namespace_may_be_left_out_where_it_is_clear() -> None:
     assert story("pod", "web-2").name == "shop/web-2"
     both = run_result(pods=(pod_span("a/p", None), pod_span("b/p", None)))
-    with pytest.raises(UsageError, match="knows no pod 'p'") as caught:
+    with pytest.raises(UsageError, match="2 namespaces have a pod 'p'") as caught:
         explain([evidence_of(both)], "pod", "p")
-    assert caught.value.hint == "Did you mean pod/a/p or pod/b/p?"
+    assert caught.value.hint == "Name one: pod/a/p or pod/b/p."
 
 
 @pytest.mark.parametrize(

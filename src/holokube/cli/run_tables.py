@@ -21,7 +21,7 @@ def show_runs(console: Console, results: Sequence[RunResult]) -> None:
                   f"seed {first.seed}")  # fmt: skip
     console.print(_table(results))
     if len(results) > 1:
-        console.print(f"{_BEST} best of its row; percentages against {escape(first.policy)}", style="dim")
+        console.print(f"{_BEST} best of its row; differences from {escape(first.policy)}", style="dim")
     _show_outcomes(console, results)
 
 
@@ -39,7 +39,7 @@ def _table(results: Sequence[RunResult]) -> Table:
 def _cell(row: Row, cell: Cell) -> str:
     text = format_value(row.measure, cell.value)
     if cell.change is not None and row.differs:
-        text += f" {_change(cell.change)}"
+        text += f" {_points(row, cell)}" if row.measure.unit == "share" else f" {_change(cell.change)}"
     return f"[bold green]{text} {_BEST}[/]" if cell.is_best else f"{text}  "
 
 
@@ -47,6 +47,11 @@ def _change(change: float) -> str:
     """Never 0 where something has changed: +0.3 %, and not more digits than tell something."""
     percent = change * 100
     return f"({percent:+.0f} %)" if abs(percent) >= 10 or not percent else f"({percent:+.1f} %)"
+
+
+def _points(row: Row, cell: Cell) -> str:
+    """Shares differ in percentage points: percents of percents would be misread."""
+    return f"({((cell.value or 0.0) - (row.cells[0].value or 0.0)) * 100:+.1f} pp)"
 
 
 def _show_outcomes(console: Console, results: Sequence[RunResult]) -> None:

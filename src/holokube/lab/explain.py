@@ -132,6 +132,10 @@ def _subjects(run: Evidence, kind: str) -> Iterator[str]:
 def _unknown(runs: Sequence[Evidence], kind: Kind, name: str) -> UsageError:
     names = list(dict.fromkeys(known for run in runs for known in _names(run, kind)))
     base = name.rpartition("/")[2]
+    same = [known for known in names if known.endswith(f"/{name}")]
+    if same:
+        hint = f"Name one: {_listed([f'{kind}/{one}' for one in same[:_NAMES_MAX]], 'or')}."
+        return UsageError(f"{len(same)} namespaces have a {kind} {name!r}", hint=hint)
     inside = [known for known in names if base in known]
     bases = {known: known.rpartition("/")[2] for known in names}
     near_bases = difflib.get_close_matches(base, dict.fromkeys(bases.values()), n=_NAMES_MAX)

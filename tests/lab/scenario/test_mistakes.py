@@ -18,6 +18,17 @@ HERE = "# HERE"
 POD = "- {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}\n"
 GROUP = "policies:\n- kind: cluster-autoscaler\n  nodeGroups:\n"
 
+
+def pool(group: str, kind: str) -> str:
+    """A policy with a NodePool that names a class, and no class."""
+    reference = f"nodeClassRef: {{group: {group}, kind: {kind}, name: general}}"
+    return (
+        f"duration: 1h\npolicies:\n- kind: karpenter\n  manifests: {HERE}\n"
+        "  - apiVersion: karpenter.sh/v1\n    kind: NodePool\n    metadata: {name: shop}\n"
+        f"    spec: {{template: {{spec: {{requirements: [], {reference}}}}}}}\n"
+    )
+
+
 # What is wrong -> the file, the field, words of the problem, words of the remedy.
 MISTAKES: dict[str, tuple[str, str, str, str]] = {
     "the file is empty": ("", "", "is empty", "kind: Scenario"),
@@ -347,6 +358,14 @@ MISTAKES: dict[str, tuple[str, str, str, str]] = {
     ),
     "there are samples without end": (
         spec(f"duration: 1h\nsampling: 1ns {HERE}\n"), "spec.sampling", "more than 1,000,000 samples", "1s or more",
+    ),
+    "a NodePool names a class of another cloud": (
+        spec(pool("karpenter.k8s.aws", "EC2NodeClass")), "spec.policies[0].manifests",
+        "shop names EC2NodeClass.karpenter.k8s.aws 'general'", "kind: KWOKNodeClass, name: general}",
+    ),
+    "a NodePool names a class that is not there": (
+        spec(pool("karpenter.kwok.sh", "KWOKNodeClass")), "spec.policies[0].manifests",
+        "'general', which is not there", "Write a KWOKNodeClass of that name",
     ),
     "a stock-out names a type that is not in the catalogue": (
         spec(f"duration: 1h\nfaults:\n- {{kind: stock-out, at: 1m, instanceTypes: [m-4x-amd64]}} {HERE}\n"),

@@ -39,6 +39,7 @@ from holokube.lab.scenario.faults import (
 )
 from holokube.lab.scenario.file_values import CatalogValue, NodeTemplateValue, ProfileValue
 from holokube.lab.scenario.manifests import Manifests
+from holokube.lab.scenario.node_classes import missing_classes
 from holokube.lab.scenario.node_groups import NodeGroups
 from holokube.lab.scenario.shapes import Called, Shape, Tagged
 from holokube.lab.scenario.traces import TraceSource, TraceValue
@@ -336,6 +337,7 @@ class Scenario:
                 yield Wrong("is after the end of the run", remedy, f"faults[{number}].at")
         yield from self._zone_mistakes()
         yield from missed_targets(self)
+        yield from missing_classes(self)
         yield from self._same_objects()
 
     def zones(self) -> set[str]:
