@@ -72,7 +72,7 @@ def test_shares_differ_in_points_and_everything_else_in_percent(
     scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     variant = tmp_path / "more.yaml"
-    variant.write_text(VARIANT)
+    variant.write_text(VARIANT.replace("12", "7"))
     both = ["run", str(scenario), "--policy", "cluster-autoscaler", "--variant", str(variant)]
     assert holokube([*both, "-o", "json"]) == 0
     first, second = (run["summary"] for run in json.loads(capsys.readouterr().out)["items"])
