@@ -10,7 +10,7 @@ from holokube.karpenter.disruption.memory import Memory
 from holokube.karpenter.disruption.types import Command
 from holokube.karpenter.disruption.validation import Rejection, RejectionKind, validate
 from holokube.karpenter.disruption.view import DisruptionView
-from holokube.karpenter.optimal.global_consolidation import MoveLimits
+from holokube.karpenter.optimal.global_consolidation import GlobalMove, MoveLimits, MovingReading
 from holokube.karpenter.optimal.global_method import (
     LARGE,
     MOST_ROUNDS,
@@ -22,6 +22,7 @@ from holokube.karpenter.optimal.global_method import (
 )
 from holokube.karpenter.optimal.global_method import LIMITS as USUAL
 from holokube.karpenter.optimal.kept_plan import PlanBook, PlanKeeper, with_waiting
+from holokube.karpenter.pausing import Steps
 from holokube.karpenter.scheduling.problem import Problem, pod_key
 from holokube.karpenter.scheduling.state_node import StateNode
 from tests.karpenter.checker_inputs import check_placements
@@ -144,6 +145,25 @@ def test_after_a_search_pods_have_peace_for_a_while() -> None:
     assert method.compute(view, Memory()).command is not None
     assert method.compute(replace(view, now_s=view.now_s + 299), Memory()).command is None
     assert method.compute(replace(view, now_s=view.now_s + 300), Memory()).command is not None
+
+
+def test_a_cluster_in_which_nothing_is_found_is_searched_with_other_draws_for_longer_and_then_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, book = cluster_of(clusters.PLAIN), PlanBook()
+    searched: list[tuple[int, int]] = []
+
+    def in_vain(self: MovingReading, budgets: object, limits: MoveLimits, **_: object) -> Steps[GlobalMove]:
+        searched.append((limits.rounds, limits.seed))
+        yield
+        return GlobalMove((), [], {}, 1.0, 1.0, 1.0)
+
+    monkeypatch.setattr(MovingReading, "best_move", in_vain)
+    method = GlobalConsolidation(book, LIMITS)
+    view = view_of(given, book)
+    for look in range(8):
+        method.compute(replace(view, now_s=view.now_s + 300 * look), Memory())
+    assert searched == [(LIMITS.rounds * 2**look, look) for look in range(4)]
 
 
 def test_a_large_cluster_has_peace_for_longer() -> None:

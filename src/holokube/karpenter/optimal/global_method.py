@@ -19,6 +19,7 @@ from holokube.karpenter.disruption.types import Candidate, Command, DisruptionCl
 from holokube.karpenter.disruption.view import DisruptionView
 from holokube.karpenter.optimal.global_consolidation import GlobalMove, MoveLimits, MovingReading
 from holokube.karpenter.optimal.kept_plan import PlanBook, with_waiting
+from holokube.karpenter.optimal.persistence import Persistence
 from holokube.karpenter.optimal.trust import Trust
 from holokube.karpenter.pausing import Steps, without_pauses
 from holokube.karpenter.scheduling.results import Results
@@ -57,6 +58,22 @@ def limits_for(candidates: int, limits: MoveLimits = LIMITS) -> MoveLimits:
     )  # fmt: skip
 
 
+def _another(limits: MoveLimits, times: int, seed: int) -> MoveLimits:
+    """A search that is so many times as long and draws other handfuls of nodes: what one look did not find in a cluster
+    that stays as it is, another may. One with rehearsals has its own way to deal with failure (``trust``)."""
+    if limits.is_rehearsed:
+        return limits
+    work = min(limits.work * times, max(MOST_WORK, limits.work))
+    return replace(limits, rounds=limits.rounds * times, work=work, seed=seed)
+
+
+def _picture(candidates: Sequence[Candidate]) -> frozenset[tuple[str, str]]:
+    """Which pods are where."""
+    return frozenset(
+        (one.name, str(pod["metadata"].get("uid"))) for one in candidates for pod in one.movable_pods
+    )
+
+
 def peace_s(candidates: int) -> float:
     """How long nothing is looked for after a search among so many candidates."""
     return LOOK_EVERY_S if candidates >= LARGE else SOON_S
@@ -75,6 +92,8 @@ class GlobalConsolidation:
         self._book = book
         self._limits = limits
         self._not_before_s = -math.inf
+        self._looks = 0
+        self._persistence = Persistence()
         self._trust = Trust()
 
     def obstruction(self, candidate: Candidate) -> Obstruction | None:
@@ -93,8 +112,11 @@ class GlobalConsolidation:
             return Outcome(None, memory, notices)
         self._not_before_s = view.now_s + peace_s(len(candidates))
         budgets = view.budget_left(self.reason)
-        command = yield from self._best(view, candidates, budgets)
+        times = self._persistence.times_for(_picture(candidates))
+        command = (yield from self._best(view, candidates, budgets, times)) if times else None
+        self._looks += 1
         if command is None:
+            self._persistence.was_in_vain()
             held_back = any(
                 sum(one.pool.name == pool for one in candidates) > left for pool, left in budgets.items()
             )
@@ -104,16 +126,19 @@ class GlobalConsolidation:
         return Outcome(command, memory, notices + approval_notices(command))
 
     def _best(
-        self, view: DisruptionView, candidates: Sequence[Candidate], budgets: dict[str, int]
+        self, view: DisruptionView, candidates: Sequence[Candidate], budgets: dict[str, int], times: int
     ) -> Steps[Command | None]:
-        """The best move that every Balanced pool approves of; pools that do not are left out of the next attempt."""
+        """The best move that every Balanced pool approves of; pools that do not are left out of the next attempt.
+
+        ``times`` as much as usual is done to find it.
+        """
         if view.problem is None:
             raise ValueError("global consolidation needs a view that knows the whole problem")
         allowed = [one for one in candidates if budgets.get(one.pool.name, 0) > 0]
         problem = with_waiting(view.problem()) if allowed else None
         while allowed and problem is not None:
             reading = MovingReading(problem, allowed)
-            limits = self._limits or limits_for(len(allowed))
+            limits = _another(self._limits or limits_for(len(allowed)), times, self._looks)
             move = yield from reading.best_move(
                 budgets, limits, spot_to_spot=view.options.spot_to_spot, trust=self._trust
             )
