@@ -30,7 +30,7 @@ SAMPLE_EVERY_S: Final = 30.0
 QUIET_S: Final = 900.0
 """For so long nothing may change: Karpenter looks again at least every five minutes."""
 QUIET_OPTIMAL_S: Final = 2 * LOOK_EVERY_S + 300.0
-"""In this, global consolidation looks twice."""
+"""In this, global consolidation looks at least twice."""
 LIMIT_S: Final = 24 * 3600.0
 REGISTRATION_DELAY: Final = "30s"
 """What a machine takes to come up, as in a real cloud."""

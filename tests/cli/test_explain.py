@@ -29,7 +29,7 @@ def test_a_story_is_told_for_each_policy(inside: Inside, result: str) -> None:
         "pod shop/web-2, policy ca",
         "It was pending for 1m01s, then on node a-2 from 00:02:01.",
         "Times count from 2026-01-05T00:00:00Z.",
-        "00:01:00                      was created by shop/Deployment/web and asked for 0.5 CPU and 1,024 MiB",
+        "00:01:00                      was created by shop/Deployment/web and requested 0.5 CPU and 1,024 MiB",
         "00:01:00  scheduler           pending",
         "                              0/2 nodes are available",
         "00:01:10  cluster-autoscaler  scale-up cluster: chose a",

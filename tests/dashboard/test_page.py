@@ -158,7 +158,7 @@ def test_what_the_colours_stand_for_is_told(page: Page, hundred: LivingPage) -> 
     colors = page.evaluate("[...document.querySelectorAll('#key .swatch')].map((one) => one.style.background)")
     assert len(set(colors)) == len(names)
     page.resize(340, 500)
-    page.until("document.getElementById('key').innerText.includes('asked for')")
+    page.until("document.getElementById('key').innerText.includes('requested')")
     assert page.evaluate("holokube.wall.size") < 28, "too small for workloads: the shade says how full a node is"
     for name in ("zebra", "ant"):
         hundred.ask(lambda client, one=name: client.delete(DEPLOYMENTS, one, "default"))

@@ -23,7 +23,7 @@ def told(found: Story) -> list[tuple[float, str]]:
 def test_a_pod_that_waited_for_a_node_is_told_from_the_wish_to_readiness() -> None:
     found = story("pod", "shop/web-2")
     assert told(found) == [
-        (60, "was created by shop/Deployment/web and asked for 0.5 CPU and 1,024 MiB"),
+        (60, "was created by shop/Deployment/web and requested 0.5 CPU and 1,024 MiB"),
         (60, "pending"),
         (70, "scale-up cluster: chose a"),
         (70, "scale-up a: enlarged"),
@@ -179,8 +179,8 @@ def test_a_group_is_told_with_its_nodes() -> None:
         ("pod", "shop/web-2", 500, "At 00:08:20 it was ready on node a-2.", 125),
         ("pod", "shop/old-1", 3600, "At 01:00:00 it was not there.", 3590),
         ("node", "a-2", 60, "At 00:01:00 it was not there.", None),
-        ("node", "a-2", 100, "At 00:01:40 it was not ready yet with 0 pods, 0% of its CPU asked for.", 90),
-        ("node", "a-2", 300, "At 00:05:00 it was ready with 1 pod, 25% of its CPU asked for: shop/web-2.", 120),
+        ("node", "a-2", 100, "At 00:01:40 it was not ready yet with 0 pods, 0% of its CPU requested.", 90),
+        ("node", "a-2", 300, "At 00:05:00 it was ready with 1 pod, 25% of its CPU requested: shop/web-2.", 120),
         ("node", "b-1", 3600, "At 01:00:00 it was not there.", 3600),
         ("group", "a", 80, "At 00:01:20 it had 1 node.", 70),
         ("group", "b", 7200, "At 02:00:00 it had 0 nodes.", 3600),

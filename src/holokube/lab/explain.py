@@ -166,7 +166,7 @@ def _pod_story(run: Evidence, name: str, at_s: float | None) -> Story:
 
 
 def _pod_life(run: Evidence, pod: PodSpan) -> Iterator[Moment]:
-    asked = f" and asked for {_amounts(pod.cpu_milli, pod.memory_bytes)}" if pod.cpu_milli or pod.memory_bytes else ""
+    asked = f" and requested {_amounts(pod.cpu_milli, pod.memory_bytes)}" if pod.cpu_milli or pod.memory_bytes else ""
     yield Moment(pod.created_s, "", f"was created by {pod.workload}{asked}" if pod.workload else f"was created{asked}")
     if pod.bound_s is not None:
         node = _node_of(run, pod)
@@ -350,7 +350,7 @@ def _node_then(run: Evidence, node: NodeSpan, pods: Sequence[PodSpan], at_s: flo
     more = [f"{len(here) - _NAMES_MAX} more"] if len(here) > _NAMES_MAX else []
     names = _listed([*first, *more], "and") if here else ""
     cpu = sum(pod.cpu_milli for pod in here)
-    filled = f", {cpu / node.cpu_milli:.0%} of its CPU asked for" if node.cpu_milli else ""
+    filled = f", {cpu / node.cpu_milli:.0%} of its CPU requested" if node.cpu_milli else ""
     return f"{then} it was {state} with {_count(len(here), 'pod')}{filled}{f': {names}' if names else ''}."
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-NOBODY: Final = "nobody (paid for, not asked for)"
+NOBODY: Final = "nobody (paid for, not requested)"
 """What a cost without a workload is called."""
 
 _NUMBERED: Final = re.compile(r"^(.*/(?:Job|Pod)/.*[^-/])-[0-9]+$", re.DOTALL)

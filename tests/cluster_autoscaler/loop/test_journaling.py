@@ -55,7 +55,7 @@ def test_how_much_of_a_node_is_used_is_told_and_what_was_found_the_last_time() -
                           BlockingPod(pod("p"), BlockingReason.NOT_REPLICATED))
     again = Unremovable(node("b"), UnremovableReason.RECENTLY_UNREMOVABLE, earlier=blocked)
     assert [entry[3] for entry in kept(staying(used, again))] == [
-        ("84.4% of its cpu is asked for, more than 50%",),
+        ("84.4% of its cpu is requested, more than 50%",),
         ("a short while ago it was BlockedByPod", "default/p: NotReplicated")]
 
 

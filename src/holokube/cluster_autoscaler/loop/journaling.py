@@ -159,7 +159,7 @@ def _why(stays: Unremovable) -> list[str]:
         return [f"{pod_key(stays.homeless_pod.pod)} finds no place"]
     if stays.utilization is not None and stays.threshold is not None:
         used = stays.utilization
-        return [f"{used.value:.1%} of its {used.resource} is asked for, more than {stays.threshold * 100:g}%"]
+        return [f"{used.value:.1%} of its {used.resource} is requested, more than {stays.threshold * 100:g}%"]
     if stays.earlier is not None:
         return [f"a short while ago it was {stays.earlier.reason}", *_why(stays.earlier)]
     return [stays.detail] if stays.detail else []

@@ -7,8 +7,8 @@ const FIGURES = [
   { key: "running", title: "Pods running", series: 6, text: count },
   { key: "pending", title: "Pods pending", series: 2, text: count },
   { key: "cost", title: "Cost per hour", series: 3, text: money },
-  { key: "cpu", title: "CPU asked for", series: 4, text: (v) => `${Math.round(v * 100)} %`, top: 1 },
-  { key: "memory", title: "Memory asked for", series: 5, text: (v) => `${Math.round(v * 100)} %`, top: 1 },
+  { key: "cpu", title: "CPU requested", series: 4, text: (v) => `${Math.round(v * 100)} %`, top: 1 },
+  { key: "memory", title: "Memory requested", series: 5, text: (v) => `${Math.round(v * 100)} %`, top: 1 },
 ];
 
 export class Figures {

@@ -45,7 +45,7 @@ export class Key {
       const item = element("li"), strip = element("span", "strip");
       strip.setAttribute("aria-hidden", "true");
       for (const shade of shades) { const part = element("i"); part.style.background = shade; strip.append(part); }
-      item.append("little asked for", strip, "all of it");
+      item.append("little requested", strip, "all of it");
       return [item];
     });
   }

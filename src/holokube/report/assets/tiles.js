@@ -67,7 +67,7 @@ function describeNode(data, node, atS, startS) {
     ["Zone", strings[columns.node_zone[node]]],
     ["Group", strings[columns.node_group[node]]],
     ["Price", columns.node_price[node] > 0 ? `${usdText(columns.node_price[node])}/h` : "not known"],
-    ["CPU", `${coresText(cpu)} of ${coresText(columns.node_cpu[node])} asked for`],
+    ["CPU", `${coresText(cpu)} of ${coresText(columns.node_cpu[node])} requested`],
     ["Memory", `${memoryText(memory)} of ${memoryText(columns.node_memory_mib[node])}`],
     [
       "Here",

@@ -471,7 +471,7 @@ class WallView {
     const lines = [
       ["Nodes", countText(present.length)],
       ["Price", `${usdText(price)}/h`],
-      [filled, `${percentText(share)} asked for`],
+      [filled, `${percentText(share)} requested`],
       ["Pods", `${countText(running)} running, ${countText(waiting)} pending`],
     ];
     const kinds = listed
