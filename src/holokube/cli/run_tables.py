@@ -38,7 +38,7 @@ def _table(results: Sequence[RunResult]) -> Table:
 
 def _cell(row: Row, cell: Cell) -> str:
     text = format_value(row.measure, cell.value)
-    if cell.change is not None and row.differs:
+    if cell.change and row.differs:
         text += f" {_points(row, cell)}" if row.measure.unit == "share" else f" {_change(cell.change)}"
     return f"[bold green]{text} {_BEST}[/]" if cell.is_best else f"{text}  "
 
