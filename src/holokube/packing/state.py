@@ -570,19 +570,11 @@ class ClusterState(Experiments):
         return self._feasibility.against(cls)
 
     def tally(
-        self,
-        cls: PodClass,
-        matcher: PodMatcher,
-        key: str,
-        *,
-        keys: frozenset[str] = frozenset(),
-        affinity: RequiredNodeAffinity | None = None,
-        tolerations: tuple[Toleration, ...] | None = None,
-    ) -> Tally:
+        self, cls: PodClass, matcher: PodMatcher, key: str, *, keys: frozenset[str] = frozenset(),
+        affinity: RequiredNodeAffinity | None = None, tolerations: tuple[Toleration, ...] | None = None,
+    ) -> Tally:  # fmt: skip
         """How many pods that ``matcher`` means are in each domain of a label, kept up to date for a class."""
-        return self._feasibility.tally(
-            cls, matcher, key, keys=keys, affinity=affinity, tolerations=tolerations
-        )
+        return self._feasibility.tally(cls, matcher, key, keys=keys, affinity=affinity, tolerations=tolerations)
 
     def pods_per_row(self, cls: PodClass, matcher: PodMatcher) -> IntArray:
         """How many pods that ``matcher`` means are on each row. Read-only; later changes of the state change it."""
