@@ -6,7 +6,7 @@ import pytest
 
 from holokube.base.errors import UsageError
 from holokube.client.resources import NAMESPACES
-from holokube.cluster.policies import PolicyOrder, create_all, kinds, make_policy
+from holokube.cluster.policies import PolicyOrder, Supply, check_flags, create_all, kinds, make_policy, supply_of
 from holokube.karpenter.api.resources import KWOK_NODE_CLASSES, NODE_POOLS
 from holokube.testing.cluster import Cluster
 from tests.builders import config_map
@@ -65,3 +65,18 @@ def test_a_refused_object_is_told_with_the_servers_words() -> None:
     with Cluster() as cluster, pytest.raises(UsageError, match="ConfigMap A was refused") as caught:
         cluster.run(create_all(cluster.client, [config_map("A")]))
     assert "lowercase" in caught.value.message
+
+
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind != "none"])
+def test_what_is_to_be_known_of_a_policy_is_known_without_making_it(kind: str) -> None:
+    assert supply_of(kind) in Supply
+    check_flags(kind, ())
+    with pytest.raises(UsageError):
+        check_flags(kind, ("--no-such-flag",))
+
+
+def test_no_policy_has_no_machines_and_no_flags() -> None:
+    assert supply_of("none") is None
+    check_flags("none", ())
+    with pytest.raises(UsageError, match="none has no flags"):
+        check_flags("none", ("--scan-interval=10s",))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Final, TextIO
 
 import click
 import orjson
@@ -26,7 +26,7 @@ from holokube.lab.comparison import as_document, csv_rows
 from holokube.lab.results import RunResult
 from holokube.lab.run.runner import Observe, Progress, run_scenario
 from holokube.lab.run.transport import is_on_purpose
-from holokube.lab.scenario.model import PolicyKind, PolicySpec, Scenario
+from holokube.lab.scenario.model import PolicySpec, Scenario
 from holokube.lab.scenario.reading import read_scenario
 from holokube.runtime import collector
 
@@ -102,7 +102,7 @@ def choose(scenario: Scenario, names: Sequence[str]) -> list[PolicySpec]:
         if name in listed:
             found.append(listed[name])
         elif name in kinds():
-            found.append(PolicySpec(cast("PolicyKind", name)))
+            found.append(PolicySpec(name))
         else:
             raise UsageError(
                 f"--policy {name}: the scenario has no policy of that name, and there is no such kind",

@@ -1,7 +1,7 @@
 """The policies by name.
 
-A new autoscaler is a class with the members of ``policy.Policy``, and an entry in ``_MAKERS``; docs/architecture.md
-says which lists of names it goes into besides.
+A new autoscaler is a class with the members of ``policy.Policy``, and an entry in ``_TYPES``: scenarios can name it
+then. docs/architecture.md says where else it is to be named for ``holokube up`` and ``holokube plan``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from holokube.base.clock import Clock
@@ -44,9 +45,45 @@ class PolicyOrder:
     seconds, turns that find nothing new), and work that keeps the real program busy for a while lasts as long."""
 
 
+class Supply(Enum):
+    """Where the machines of a policy come from."""
+
+    NODE_GROUPS = "node groups"
+    """Groups of machines of one type, each from a template."""
+    NODE_POOLS = "NodePools"
+    """The whole catalogue, as far as NodePools allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyType:
+    """What is to be known of a kind of policy before one is made."""
+
+    make: Callable[[PolicyOrder], Policy]
+    check_flags: Callable[[Sequence[str]], object]
+    """UsageError for flags that it does not have."""
+    supply: Supply
+    check_installed: Callable[[], object] = lambda: None
+    """An error that says what to install, if it needs a library that is not there."""
+
+
 def kinds() -> list[str]:
     """The names of all policies."""
-    return [NONE, *_MAKERS]
+    return [NONE, *_TYPES]
+
+
+def supply_of(kind: str) -> Supply | None:
+    """Where its machines come from; None for a policy that has none, or that there is not."""
+    found = _TYPES.get(kind)
+    return None if found is None else found.supply
+
+
+def check_flags(kind: str, flags: Sequence[str]) -> None:
+    """UsageError for flags that a policy does not have."""
+    found = _TYPES.get(kind)
+    if found is not None:
+        found.check_flags(flags)
+    elif flags:
+        raise UsageError(f"{kind} has no flags", hint="Leave them out.")
 
 
 def make_policy(order: PolicyOrder) -> Policy | None:
@@ -55,19 +92,18 @@ def make_policy(order: PolicyOrder) -> Policy | None:
         if order.flags or order.node_groups:
             raise UsageError("there is no policy to have flags or node groups", hint="Name one, or leave them out.")
         return _Prepared(None, order.manifests) if order.manifests else None
-    maker = _MAKERS.get(order.kind)
-    if maker is None:
+    found = _TYPES.get(order.kind)
+    if found is None:
         raise UsageError(f"there is no policy {order.kind!r}", hint=f"Give one of {', '.join(kinds())}.")
-    made = maker(order)
+    made = found.make(order)
     return _Prepared(made, order.manifests) if order.manifests else made
 
 
 def check_installed(kinds: Iterable[str]) -> None:
     """An error that says what to install, if one of these policies needs a library that is not there."""
-    if "optimal" in set(kinds):
-        from holokube.karpenter.optimal.solver_library import load
-
-        load()
+    for kind in kinds:
+        if kind in _TYPES:
+            _TYPES[kind].check_installed()
 
 
 # Modules are imported where they are needed: whoever wants one policy waits for no other.
@@ -99,10 +135,29 @@ def _optimal(order: PolicyOrder) -> Policy:
     return OptimalPolicy(parse_flags(order.flags), order.catalog, claim_faults(order.cloud))
 
 
-_MAKERS: Final[Mapping[str, Callable[[PolicyOrder], Policy]]] = {
-    "cluster-autoscaler": _cluster_autoscaler,
-    "karpenter": _karpenter,
-    "optimal": _optimal,
+def _check_autoscaler_flags(flags: Sequence[str]) -> None:
+    from holokube.cluster_autoscaler.flags import parse_flags
+
+    parse_flags(flags)
+
+
+def _check_karpenter_flags(flags: Sequence[str]) -> None:
+    from holokube.karpenter.settings import parse_flags
+
+    # What the environment of this process says is nothing that a scenario says.
+    parse_flags(flags, {})
+
+
+def _load_solver() -> None:
+    from holokube.karpenter.optimal.solver_library import load
+
+    load()
+
+
+_TYPES: Final[Mapping[str, PolicyType]] = {
+    "cluster-autoscaler": PolicyType(_cluster_autoscaler, _check_autoscaler_flags, Supply.NODE_GROUPS),
+    "karpenter": PolicyType(_karpenter, _check_karpenter_flags, Supply.NODE_POOLS),
+    "optimal": PolicyType(_optimal, _check_karpenter_flags, Supply.NODE_POOLS, _load_solver),
 }
 
 

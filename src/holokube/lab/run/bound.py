@@ -17,6 +17,7 @@ from typing import Final
 
 from holokube.cluster.cloud import capacity_type_of
 from holokube.cluster.cluster_autoscaler_policy import default_groups
+from holokube.cluster.policies import Supply, supply_of
 from holokube.karpenter.api.node_pool import NodePool
 from holokube.karpenter.api.resources import NODE_POOLS
 from holokube.karpenter.optimal.solver_library import is_installed
@@ -126,7 +127,7 @@ def _waiting(examples: Sequence[JsonObject]) -> list[JsonObject]:
 
 def offers_of(scenario: Scenario, policy: PolicySpec) -> Offers | None:
     """The policy's pools, or its groups as pools of one type each; None if some have no price."""
-    if policy.kind == "cluster-autoscaler":
+    if supply_of(policy.kind) is Supply.NODE_GROUPS:
         return _of_groups(policy.node_groups or default_groups())
     # Imported here: runs with another policy need not wait for all of Karpenter.
     from holokube.cluster.karpenter_policy import default_node_pool

@@ -9,9 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final
 
 from holokube.base.errors import UsageError
+from holokube.cluster.policies import Supply, check_flags, kinds, supply_of
 from holokube.hollow.node_sets import Maker
 from holokube.hollow.node_template import ZONE, NodeTemplate, ProfileTemplate
 from holokube.hollow.profile import Profile
@@ -62,7 +63,6 @@ __all__ = [
     "NodeSilence",
     "Operator",
     "PodBehaviour",
-    "PolicyKind",
     "PolicySpec",
     "Scenario",
     "SlowBoot",
@@ -81,8 +81,7 @@ SAMPLES_MAX: Final = 1_000_000
 COPY: Final = "$(copy)"
 """Stands in manifests for the number of a copy."""
 
-PolicyKind = Literal["none", "cluster-autoscaler", "karpenter", "optimal"]
-POLICY_KINDS: Final[tuple[PolicyKind, ...]] = ("none", "cluster-autoscaler", "karpenter", "optimal")
+POLICY_KINDS: Final = tuple(kinds())
 SCALABLE_KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
 ARRIVING_KINDS: Final = ("Job", "Pod")
 
@@ -218,7 +217,7 @@ class Workload:
 class PolicySpec:
     """Who decides how many nodes there are. A policy without settings may be written as its kind: ``- karpenter``."""
 
-    kind: Annotated[PolicyKind, Choice(words=POLICY_KINDS)]
+    kind: Annotated[str, Choice(words=POLICY_KINDS)]
     """``none`` leaves the nodes as they are. ``optimal`` is Karpenter with a planner that looks for the cheapest nodes;
     it needs the extra ``optimal`` (in a clone: ``pip install '.[optimal]'``)."""
     name: Annotated[str, Name()] = ""
@@ -237,28 +236,17 @@ class PolicySpec:
 
     def mistakes(self) -> Iterator[Wrong]:
         """Settings that are another policy's."""
-        if self.node_groups and self.kind != "cluster-autoscaler":
-            remedy = "Leave them out." if self.kind == "none" else "Write NodePools into manifests."
+        supply = supply_of(self.kind)
+        if self.node_groups and supply is not Supply.NODE_GROUPS:
+            remedy = "Write NodePools into manifests." if supply is Supply.NODE_POOLS else "Leave them out."
             yield Wrong(f"are not for {self.kind}", remedy, "nodeGroups")
         names = [node["metadata"]["name"] for node in self.node_groups]
         for number, name in enumerate(names):
             if names.index(name) != number:
                 what = f"{name!r} is also the name of nodeGroups[{names.index(name)}]"
                 yield Wrong(what, "Give each a name of its own, such as `name: spare`.", f"nodeGroups[{number}]")
-        if self.flags:
-            yield from self._flag_mistakes()
-
-    def _flag_mistakes(self) -> Iterator[Wrong]:
-        from holokube.cluster_autoscaler.flags import parse_flags as autoscaler_flags
-        from holokube.karpenter.settings import parse_flags as karpenter_flags
-
         try:
-            if self.kind == "cluster-autoscaler":
-                autoscaler_flags(self.flags)
-            elif self.kind in ("karpenter", "optimal"):
-                karpenter_flags(self.flags, {})
-            else:
-                yield Wrong(f"{self.kind} has no flags", "Leave them out.", "flags")
+            check_flags(self.kind, self.flags)
         except UsageError as error:
             yield Wrong(error.message, error.hint or "See its --help.", "flags")
 
@@ -271,7 +259,7 @@ class PolicyValue(Shape):
 
     def read(self, given: Marked, path: str, reading: Reading) -> PolicySpec:
         if isinstance(given.value, str):
-            return PolicySpec(Choice(words=POLICY_KINDS).read(given, path, reading))  # type: ignore[arg-type]  # one of the words
+            return PolicySpec(Choice(words=POLICY_KINDS).read(given, path, reading))
         policy: PolicySpec = super().read(given, path, reading)
         return policy
 
@@ -347,7 +335,7 @@ class Scenario:
             nodes.extend(policy.node_groups)
         found = {*self.cluster.zones, *((node["metadata"].get("labels") or {}).get(ZONE, "") for node in nodes)}
         for policy in self.policies:
-            if policy.kind in ("karpenter", "optimal"):
+            if supply_of(policy.kind) is Supply.NODE_POOLS:
                 found |= {offer.zone for one in (self.catalog or generate()).types for offer in one.offerings}
         return found - {""}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from holokube.cluster.policies import Supply, supply_of
 from holokube.karpenter.api.labels import KWOK_GROUP, KWOK_NODE_CLASS
 from holokube.kube.types import JsonObject
 from holokube.lab.scenario.errors import Wrong, choose_among
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 def missing_classes(scenario: Scenario) -> Iterator[Wrong]:
     """NodePools written for this scenario whose class is missing, or of a cloud that is not here."""
-    policies = [(number, one) for number, one in enumerate(scenario.policies) if one.kind in ("karpenter", "optimal")]
+    policies = [
+        (number, one) for number, one in enumerate(scenario.policies) if supply_of(one.kind) is Supply.NODE_POOLS
+    ]
     if not policies:
         return
     shared = scenario.cluster.objects
