@@ -213,6 +213,34 @@ def test_a_rejected_pod_fails_with_reason_and_event() -> None:
     assert host.free == ["10.1.0.1"]
 
 
+@pytest.mark.parametrize("reason", ["TaintToleration", "NodeAffinity"])
+@pytest.mark.parametrize("profile", [FAST, KUBELET], ids=["fast", "kubelet"])
+def test_a_refusal_by_an_old_state_of_the_node_is_forgotten(reason: str, profile: PodProfile) -> None:
+    host = FakeHost(rejection=Rejection(reason, "a taint that the scheduler has seen go"))
+    world = PodWorld(pod(), profile, host=host).step()
+    world.run_until(0.5)
+    assert (world.phase, world.patches, world.events) == ("Pending", [], [])
+    host.rejection = None
+    world.run_until(10)
+    assert world.phase == "Running"
+    assert reason not in world.events
+
+
+@pytest.mark.parametrize("reason", ["TaintToleration", "NodeAffinity"])
+def test_a_refusal_that_lasts_is_told_after_another_look(reason: str) -> None:
+    world = PodWorld(pod(), host=FakeHost(rejection=Rejection(reason, "no"))).step().step()
+    assert world.phase == "Pending", "other changes of the pod do not hasten it"
+    world.run_until(1.0)
+    assert (world.phase, world.pod["status"]["reason"], world.events) == ("Failed", reason, [reason])
+
+
+def test_a_pod_in_doubt_that_is_deleted_goes() -> None:
+    world = PodWorld(pod(), host=FakeHost(rejection=Rejection("TaintToleration", "no"))).step()
+    world.delete().step()
+    world.run_until(60)
+    assert world.deleted and world.events == []
+
+
 def test_a_deleted_pod_stops_shows_its_end_and_goes() -> None:
     world = PodWorld(pod(), KUBELET).run_until(10)
     world.delete().step()

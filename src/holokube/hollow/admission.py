@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
+from typing import Any, Final
 
 from holokube.hollow.pod_state import Rejection
 from holokube.kube.affinity import RequiredNodeAffinity
@@ -14,6 +14,8 @@ from holokube.kube.taints import Taint, find_untolerated, taints_of, tolerations
 from holokube.kube.types import JsonObject
 
 CRITICAL_PRIORITY = 2_000_000_000
+NODE_AFFINITY: Final = "NodeAffinity"
+TAINT_TOLERATION: Final = "TaintToleration"
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _MEMORY_TAINT = Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule")
 _MIRROR = "kubernetes.io/config.mirror"
@@ -149,7 +151,7 @@ def _check_predicates(
     spec = pod["spec"]
     is_choosy = spec.get("nodeSelector") or spec.get("affinity")
     if is_choosy and not RequiredNodeAffinity.of_pod(pod).matches_node(node):
-        return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+        return _predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector")
     ports = host_ports_of(pod)
     if ports:
         taken = set(host_ports)
@@ -157,7 +159,7 @@ def _check_predicates(
             return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     taints = [taint for taint in taints_of(node) if taint.effect == "NoExecute"]
     if taints and find_untolerated(taints, tolerations_of(pod)) is not None:
-        return _predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
+        return _predicate(TAINT_TOLERATION, "node(s) had taints that the pod didn't tolerate")
     return None
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from holokube.hollow.admission import NODE_AFFINITY, TAINT_TOLERATION
 from holokube.hollow.behaviour import behaviour_of
 from holokube.hollow.container_life import ContainerLife, derived_id, kill_exit_code
 from holokube.hollow.draws import Draw
@@ -37,6 +38,7 @@ from holokube.hollow.pod_state import (
     PatchStatus,
     Phase,
     PodRun,
+    Rejection,
     Step,
 )  # fmt: skip
 from holokube.hollow.pod_status import TERMINAL, build_status, final_phase, pod_phase, status_patch
@@ -49,9 +51,11 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 PREEMPTED_REASON = "Preempting"
 PREEMPTED_MESSAGE = "Preempted in order to admit critical pod"
 ADDRESS_RETRY_S = 10.0
+LOOK_AGAIN_S = 1.0
 DRIFT_BASE_S = 10.0
 DRIFT_MAX_S = 300.0
 _NODE_LOST_EXIT_CODE = 255
+_BY_NODE = (NODE_AFFINITY, TAINT_TOLERATION)
 
 _openings = Openings()
 
@@ -102,6 +106,9 @@ def step(pod: Mapping[str, Any], run: PodRun, now_s: float, draw: Draw) -> Step:
     life = ContainerLife(pod, run, now_s, draw)
     if run.stage is NEW:
         _admit(life)
+        if run.stage is NEW and run.containers is None:
+            # It is not sure yet whether the node takes it.
+            return Step((), run.doubted_until_s)
     if run.stage is not ENDED:
         _mind_the_end(life)
     if run.stage is SANDBOX:
@@ -199,13 +206,16 @@ def _resume_ended(c: ContainerRun, ended: JsonObject) -> None:
 
 def _admit(life: ContainerLife) -> None:
     pod, run = life.pod, life.run
+    is_going = bool(pod["metadata"].get("deletionTimestamp"))
+    rejection = run.host.admit(pod) if run.profile.admission and not is_going else None
+    if rejection is not None and _is_in_doubt(rejection, run, life.now_s):
+        return
     run.start_s = life.now_s
     for problem in run.behaviour.problems:
         life.commands.append(EmitEvent("Warning", "HollowAnnotationIgnored", problem))
-    if pod["metadata"].get("deletionTimestamp"):
+    if is_going:
         run.containers = _containers_of(pod)
         return
-    rejection = run.host.admit(pod) if run.profile.admission else None
     if rejection is not None:
         # A refusal is never silent, not even with the profile that sends no events.
         life.commands.append(EmitEvent("Warning", rejection.reason, rejection.message))
@@ -216,6 +226,20 @@ def _admit(life: ContainerLife) -> None:
     run.stage = SANDBOX
     asked_s = run.behaviour.sandbox_s
     run.due_s = life.now_s + (life.delay(run.profile.sandbox, "sandbox") if asked_s is None else asked_s)
+
+
+def _is_in_doubt(rejection: Rejection, run: PodRun, now_s: float) -> bool:
+    """Whether a refusal may come from an old state of the node, so that another look has to come first.
+
+    Nodes and pods come by two watches. A scheduler that has seen a taint go binds pods at once, and with thousands of
+    nodes here one watch may be a moment behind the other. Upstream's kubelet asks the server for its node again, too,
+    before labels make it refuse a pod.
+    """
+    if rejection.reason not in _BY_NODE:
+        return False
+    if not run.doubted_until_s:
+        run.doubted_until_s = now_s + LOOK_AGAIN_S
+    return now_s < run.doubted_until_s
 
 
 def _mind_the_end(life: ContainerLife) -> None:

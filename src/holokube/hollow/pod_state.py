@@ -191,6 +191,8 @@ class PodRun(msgspec.Struct):
     name: str = ""
     namespace: str = ""
     stage: Stage = NEW
+    doubted_until_s: float = 0.0
+    """Set when its node seemed to refuse it by what may be an old state of the node: until then it is not refused."""
     due_s: float = NEVER_S
     start_s: float = 0.0
     addresses: tuple[str, ...] = ()
